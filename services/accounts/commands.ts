@@ -1,0 +1,11 @@
+import { z } from 'zod';
+import { actsFor, defineCommand, slug } from '../kernel/index.js';
+
+export class RegisterOwner extends defineCommand({
+  type: 'RegisterOwner',
+  data: z.object({ accountId: slug, displayName: z.string().trim().min(1).max(80) }),
+  stream: (data) => `account-${data.accountId}`,
+  allow: (actor, data) => actsFor(actor, data.accountId),
+}) {}
+
+export type AccountCommand = RegisterOwner;

@@ -1,0 +1,305 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { open, type RootDatabase } from 'lmdb';
+import {
+  AgonError,
+  type AppendResult,
+  type BatchHandler,
+  type EventStore,
+  type LogPage,
+  type RecordedEvent,
+  type SealedEvent,
+  type StreamHead,
+  type StreamPage,
+  type Subscription,
+  storeLimits,
+} from '../../kernel/index.js';
+import { checkShape, fits, repeatedOrConflict } from './append-rules.js';
+import { corrupt, countEvents, decodeBlock, encodeBlock } from './block.js';
+import { follow, Growth } from './follow.js';
+import { probe } from './probe.js';
+import { StreamIndex } from './stream-index.js';
+
+const BLOCK_EVENTS_MAX = 1024;
+const DECODED_BLOCKS_MAX = 64;
+const HEADS_MAX = 200_000;
+const READER_POLL_MS = 100;
+
+interface Waiting {
+  readonly events: readonly RecordedEvent[];
+  resolve(result: AppendResult): void;
+  reject(error: AgonError): void;
+}
+
+/**
+ * The embedded log on LMDB. Appends that arrive while a commit is under way share the next one; a commit is one put of
+ * one block, acknowledged when LMDB reports it flushed. Heads of streams live in memory, the stream index follows.
+ */
+export class LmdbEventStore implements EventStore {
+  private readonly heads = new Map<string, StreamHead>();
+  /** Blocks read lately: the events of a stream often stand close together. */
+  private readonly decoded = new Map<number, RecordedEvent[]>();
+  private readonly growth = new Growth();
+  private readonly subscriptions = new Set<Subscription>();
+  private queue: Waiting[] = [];
+  private flushing: Promise<void> | undefined;
+  /** The last durable position: readers see up to here. */
+  private durable: number;
+  /** The last position handed out, durable or not. */
+  private reserved: number;
+  private closed = false;
+
+  private constructor(
+    private readonly log: RootDatabase<Buffer, number>,
+    private readonly index: StreamIndex,
+    private readonly readOnly: boolean,
+  ) {
+    this.durable = this.lastInLog();
+    this.reserved = this.durable;
+    this.indexTail();
+  }
+
+  /**
+   * Opens a log folder. A writer first lets a child process read the whole log: damage is reported before anything is
+   * served, even damage that would take the reading process down.
+   */
+  static async open(folder: string, options: { readOnly?: boolean } = {}): Promise<LmdbEventStore> {
+    const readOnly = options.readOnly ?? false;
+    if (!readOnly) {
+      mkdirSync(folder, { recursive: true });
+      await probe(folder);
+    }
+    try {
+      const index = StreamIndex.open(join(folder, 'streams.mdb'), readOnly);
+      return new LmdbEventStore(openLog(folder, readOnly), index, readOnly);
+    } catch (error) {
+      throw asStoreError(error);
+    }
+  }
+
+  async append(stream: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult> {
+    this.assertOpen();
+    if (this.readOnly) throw new AgonError('STORE.READ_ONLY', 'This log is open for reading only.');
+    checkShape(stream, expectedRevision, events);
+    if (!fits(this.headOf(stream), expectedRevision, events)) {
+      await this.flushing?.catch(() => {});
+      const there = await this.readStream(stream, { fromRevision: expectedRevision + 1, limit: events.length });
+      return repeatedOrConflict(stream, expectedRevision, events, there, this.headOf(stream));
+    }
+    const recorded = events.map((event) => ({ ...event, position: ++this.reserved }));
+    const last = events[events.length - 1] as SealedEvent;
+    this.heads.set(stream, { revision: last.revision, hash: last.hash });
+    return new Promise((resolve, reject) => {
+      this.queue.push({ events: recorded, resolve, reject });
+      // Waiting for the end of the turn lets everything that was asked for in it share one commit.
+      this.flushing ??= new Promise<void>((turn) => setImmediate(turn)).then(() => this.flush());
+    });
+  }
+
+  async readStream(stream: string, page: StreamPage = {}): Promise<readonly RecordedEvent[]> {
+    this.assertOpen();
+    const limit = Math.min(page.limit ?? storeLimits.pageEventsMax, storeLimits.pageEventsMax);
+    if (page.direction !== 'backwards') {
+      return this.index.positions(stream, page.fromRevision ?? 0, limit).map((position) => this.eventAt(position));
+    }
+    const last = this.index.last(stream)?.revision ?? -1;
+    const from = Math.min(page.fromRevision ?? last, last);
+    const first = Math.max(0, from - limit + 1);
+    const positions = this.index.positions(stream, first, from - first + 1);
+    return positions.reverse().map((position) => this.eventAt(position));
+  }
+
+  async readAll(page: LogPage = {}): Promise<readonly RecordedEvent[]> {
+    this.assertOpen();
+    const after = page.after ?? 0;
+    const limit = Math.min(page.limit ?? storeLimits.pageEventsMax, storeLimits.pageEventsMax);
+    if (this.readOnly) this.durable = this.lastInLog();
+    const end = Math.min(this.durable, after + limit);
+    const events: RecordedEvent[] = [];
+    if (after >= end) return events;
+    let expected = this.blockStart(after + 1);
+    for (const { key, value } of this.log.getRange({ start: expected, end: end + 1 })) {
+      if (key !== expected) throw corrupt(expected, 'is missing');
+      const block = decodeBlock(value, key);
+      expected = key + block.length;
+      const inside = key > after && expected - 1 <= end;
+      for (const event of block) if (inside || (event.position > after && event.position <= end)) events.push(event);
+    }
+    if (expected <= end) throw corrupt(expected, 'is missing');
+    return events;
+  }
+
+  async head(stream: string): Promise<StreamHead | undefined> {
+    this.assertOpen();
+    return this.headOf(stream);
+  }
+
+  async lastPosition(): Promise<number> {
+    this.assertOpen();
+    return this.readOnly ? this.lastInLog() : this.durable;
+  }
+
+  subscribe(options: { after: number; batchSize?: number }, handler: BatchHandler): Subscription {
+    this.assertOpen();
+    const changed = async (after: number, signal: AbortSignal) => {
+      if (!this.readOnly) return this.durable > after ? undefined : this.growth.next(signal);
+      while (!signal.aborted && this.lastInLog() <= after) await pause(READER_POLL_MS, signal);
+    };
+    const subscription = follow({ readAll: (page) => this.readAll(page), changed }, options, handler);
+    this.subscriptions.add(subscription);
+    return subscription;
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    await Promise.all([...this.subscriptions].map((subscription) => subscription.stop()));
+    this.closed = true;
+    await this.flushing?.catch(() => {});
+    await this.index.close();
+    await this.log.close();
+  }
+
+  private async flush(): Promise<void> {
+    while (this.queue.length > 0) {
+      const batch = this.nextBatch();
+      try {
+        await this.commit(batch);
+      } catch (error) {
+        this.fail(batch, asStoreError(error));
+      }
+    }
+    this.flushing = undefined;
+    if (this.heads.size > HEADS_MAX) this.heads.clear();
+  }
+
+  /** As many appends as fit one block. An append is never split: its events become durable together. */
+  private nextBatch(): readonly Waiting[] {
+    let count = 0;
+    for (let events = 0; count < this.queue.length && events < BLOCK_EVENTS_MAX; count++) {
+      events += (this.queue[count] as Waiting).events.length;
+    }
+    return this.queue.splice(0, count);
+  }
+
+  private async commit(batch: readonly Waiting[]): Promise<void> {
+    const at = this.durable + 1;
+    const block = encodeBlock(batch.flatMap((waiting) => waiting.events));
+    const free = await this.log.ifNoExists(at, () => void this.log.put(at, block));
+    if (!free) {
+      throw new AgonError(
+        'STORE.ANOTHER_WRITER',
+        'Another process has written to this log. Stop it, then start again.',
+      );
+    }
+    await this.log.flushed;
+    for (const { events, resolve } of batch) {
+      for (const event of events) this.index.add(event);
+      const { revision, position } = events[events.length - 1] as RecordedEvent;
+      this.durable = position;
+      resolve({ revision, position });
+    }
+    this.growth.announce();
+  }
+
+  /** Nothing of a failed commit is in the log, so whatever was promised on top of it has to go too. */
+  private fail(batch: readonly Waiting[], error: AgonError): void {
+    const refused = [...batch, ...this.queue];
+    this.queue = [];
+    this.heads.clear();
+    this.reserved = this.durable;
+    for (const waiting of refused) waiting.reject(error);
+  }
+
+  private headOf(stream: string): StreamHead | undefined {
+    const known = this.heads.get(stream);
+    if (known) return known;
+    const last = this.index.last(stream);
+    if (!last) return undefined;
+    const head = { revision: last.revision, hash: this.eventAt(last.position).hash };
+    this.heads.set(stream, head);
+    return head;
+  }
+
+  private eventAt(position: number): RecordedEvent {
+    const start = this.blockStart(position);
+    let block = this.decoded.get(start);
+    if (!block) {
+      const bytes = this.log.get(start);
+      if (!bytes) throw corrupt(position, 'is missing');
+      block = decodeBlock(bytes, start);
+      this.decoded.set(start, block);
+      if (this.decoded.size > DECODED_BLOCKS_MAX) this.decoded.delete(this.decoded.keys().next().value as number);
+    }
+    const event = block[position - start];
+    if (!event) throw corrupt(position, 'is missing');
+    return event;
+  }
+
+  /** The key of the block that holds this position. */
+  private blockStart(position: number): number {
+    for (const key of this.log.getKeys({ start: position, reverse: true, limit: 1 })) return key;
+    throw corrupt(position, 'is missing');
+  }
+
+  private lastInLog(): number {
+    for (const { key, value } of this.log.getRange({ reverse: true, limit: 1 })) {
+      return key + countEvents(value, key) - 1;
+    }
+    return 0;
+  }
+
+  private indexTail(): void {
+    let { checkpoint } = this.index;
+    if (checkpoint > this.durable) {
+      throw corrupt(
+        this.durable + 1,
+        `is gone: the index has seen ${checkpoint} events, the log holds ${this.durable}`,
+      );
+    }
+    for (const { key, value } of this.log.getRange({ start: checkpoint > 0 ? this.blockStart(checkpoint) : 0 })) {
+      for (const event of decodeBlock(value, key)) {
+        if (event.position <= checkpoint) continue;
+        this.index.add(event);
+        checkpoint = event.position;
+      }
+    }
+  }
+
+  private assertOpen(): void {
+    if (this.closed) throw new AgonError('STORE.CLOSED', 'The event store is closed.');
+  }
+}
+
+/** Opens the log's LMDB file. A commit is synced before it is visible, so that readers never see what may be lost. */
+export function openLog(folder: string, readOnly: boolean): RootDatabase<Buffer, number> {
+  return open<Buffer, number>({
+    path: join(folder, 'events.mdb'),
+    noSubdir: true,
+    encoding: 'binary',
+    cache: false,
+    readOnly,
+    overlappingSync: false,
+    eventTurnBatching: false,
+  });
+}
+
+export function asStoreError(error: unknown): AgonError {
+  if (error instanceof AgonError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  if (/ENOSPC|No space left|MAP_FULL|EDQUOT|EFBIG|File too large/i.test(message)) {
+    return new AgonError(
+      'STORE.FULL',
+      `The disk is full: ${message}. Nothing was lost; free some space and try again.`,
+    );
+  }
+  if (/MDB_(CORRUPTED|INVALID|PAGE_NOTFOUND|VERSION_MISMATCH|BAD_)|not an LMDB file/i.test(message)) {
+    return new AgonError('STORE.CORRUPT', `The log cannot be read: ${message}. Restore the data folder from a backup.`);
+  }
+  return new AgonError('STORE.FAILED', `The log could not be used: ${message}`, {}, { cause: error });
+}
+
+const pause = (ms: number, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => [clearTimeout(timer), resolve()], { once: true });
+  });

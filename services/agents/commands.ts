@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { actsFor, defineCommand, slug } from '../kernel/index.js';
+import { codeDigest, runtime } from './events.js';
+
+const code = { codeDigest, codeBytes: z.int().min(1), runtime };
+const games = z.array(z.string().min(1).max(40)).min(1).max(32);
+
+/** An agent is known by its owner and its name, so that nobody can take a name twice. */
+export const agentIdOf = (ownerId: string, name: string) => `${ownerId}.${name}`;
+
+export class SubmitAgent extends defineCommand({
+  type: 'SubmitAgent',
+  data: z.object({ ownerId: slug, name: slug, games, ...code }),
+  stream: (data) => `agent-${agentIdOf(data.ownerId, data.name)}`,
+  allow: (actor, data) => actsFor(actor, data.ownerId),
+}) {}
+
+export class PublishVersion extends defineCommand({
+  type: 'PublishVersion',
+  data: z.object({ ownerId: slug, name: slug, ...code }),
+  stream: (data) => `agent-${agentIdOf(data.ownerId, data.name)}`,
+  allow: (actor, data) => actsFor(actor, data.ownerId),
+}) {}
+
+export type AgentCommand = SubmitAgent | PublishVersion;

@@ -1,0 +1,11 @@
+import { defineContext } from '../kernel/index.js';
+import { PublishVersion, SubmitAgent } from './commands.js';
+import { agentDecider } from './decider.js';
+import { agentEvents } from './events.js';
+
+export const agents = defineContext({
+  name: 'agents',
+  events: agentEvents,
+  decider: agentDecider,
+  commands: [SubmitAgent, PublishVersion],
+});

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { type Actor, defineCommand, isStaff } from '../kernel/index.js';
+import { execution, outcome, seat, terms, turn } from './events.js';
+
+const stream = (data: { matchId: string }) => `match-${data.matchId}`;
+const isRunner = (actor: Actor) => actor.role === 'runner' || actor.role === 'system';
+const attempt = { matchId: z.uuid(), runnerId: z.string().min(1).max(80), attempt: z.int().min(1) };
+
+export class ProposeMatch extends defineCommand({
+  type: 'ProposeMatch',
+  data: z.object({
+    ...terms,
+    seed: z.string().min(1).max(80),
+    seats: z.array(seat).min(2).max(16),
+    rakeBps: z.int().min(500, 'is 500 to 1500 (5 to 15 percent)').max(1500, 'is 500 to 1500 (5 to 15 percent)'),
+  }),
+  stream,
+  allow: (actor) => isStaff(actor) || actor.role === 'owner',
+}) {}
+
+export class EscrowStake extends defineCommand({
+  type: 'EscrowStake',
+  data: z.object({ matchId: z.uuid(), seat: z.int().min(0) }),
+  stream,
+  allow: (actor) => actor.role === 'system',
+}) {}
+
+export class RefuseStake extends defineCommand({
+  type: 'RefuseStake',
+  data: z.object({ matchId: z.uuid(), seat: z.int().min(0), detail: z.string().max(400) }),
+  stream,
+  allow: (actor) => actor.role === 'system',
+}) {}
+
+export class ClaimMatch extends defineCommand({
+  type: 'ClaimMatch',
+  data: z.object({
+    matchId: z.uuid(),
+    runnerId: z.string().min(1).max(80),
+    leaseMs: z.int().min(1_000).max(3_600_000),
+  }),
+  stream,
+  allow: isRunner,
+}) {}
+
+export class ReportMatch extends defineCommand({
+  type: 'ReportMatch',
+  data: z.object({ ...attempt, turns: z.array(turn).max(500), outcome, execution }),
+  stream,
+  allow: isRunner,
+}) {}
+
+export class FailAttempt extends defineCommand({
+  type: 'FailAttempt',
+  data: z.object({ ...attempt, reason: z.string().max(400) }),
+  stream,
+  allow: isRunner,
+}) {}
+
+export class VoidMatch extends defineCommand({
+  type: 'VoidMatch',
+  data: z.object({ matchId: z.uuid(), detail: z.string().max(400) }),
+  stream,
+  allow: isStaff,
+}) {}
+
+export type ArenaCommand =
+  | ProposeMatch
+  | EscrowStake
+  | RefuseStake
+  | ClaimMatch
+  | ReportMatch
+  | FailAttempt
+  | VoidMatch;

@@ -1,0 +1,170 @@
+import { AgonError, type Decider, invariant } from '../kernel/index.js';
+import type { ArenaCommand, ClaimMatch, FailAttempt, ProposeMatch, ReportMatch } from './commands.js';
+import type { ArenaEvent, MatchProposed, MatchVoided } from './events.js';
+import { settle } from './settlement.js';
+
+/** Runs of one match before it is given up and the stakes go back. */
+export const ATTEMPTS_MAX = 3;
+
+interface Lease {
+  readonly runnerId: string;
+  readonly attempt: number;
+  readonly untilIso: string;
+}
+
+export type MatchState =
+  | { readonly status: 'unknown' }
+  | {
+      readonly status: 'proposed' | 'ready' | 'claimed' | 'settled' | 'voided';
+      readonly terms: MatchProposed['data'];
+      readonly escrowed: ReadonlySet<number>;
+      readonly attempts: number;
+      readonly lease?: Lease;
+    };
+
+type Known = Exclude<MatchState, { status: 'unknown' }>;
+
+function evolve(state: MatchState, event: ArenaEvent): MatchState {
+  if (event.type === 'MatchProposed') {
+    return { status: 'proposed', terms: event.data, escrowed: new Set(), attempts: 0 };
+  }
+  invariant(state.status !== 'unknown', `${event.type} comes after MatchProposed.`);
+  const { lease: _ended, ...rest } = state;
+  switch (event.type) {
+    case 'StakeEscrowed':
+      return { ...state, escrowed: new Set([...state.escrowed, event.data.seat]) };
+    case 'MatchReady':
+    case 'MatchRequeued':
+      return { ...rest, status: 'ready' };
+    case 'MatchClaimed': {
+      const { runnerId, attempt, leaseUntil } = event.data;
+      return { ...state, status: 'claimed', attempts: attempt, lease: { runnerId, attempt, untilIso: leaseUntil } };
+    }
+    case 'TurnPlayed':
+    case 'MatchPlayed':
+      return state;
+    case 'MatchSettled':
+      return { ...rest, status: 'settled' };
+    case 'MatchVoided':
+      return { ...rest, status: 'voided' };
+  }
+}
+
+function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
+  if (command.type === 'ProposeMatch') return propose(command, state);
+  if (state.status === 'unknown') {
+    throw new AgonError('ARENA.UNKNOWN_MATCH', `There is no match ${command.data.matchId}.`);
+  }
+  const { matchId } = command.data;
+  switch (command.type) {
+    case 'EscrowStake': {
+      const { seat } = command.data;
+      if (state.status !== 'proposed' || state.escrowed.has(seat)) return [];
+      const escrowed: ArenaEvent = { type: 'StakeEscrowed', data: { matchId, seat } };
+      const all = state.escrowed.size + 1 === state.terms.seats.length;
+      return all ? [escrowed, { type: 'MatchReady', data: { matchId } }] : [escrowed];
+    }
+    case 'RefuseStake':
+      return state.status === 'proposed' ? [voided(state, 'stake_refused', command.data.detail)] : [];
+    case 'ClaimMatch':
+      return claim(command, state);
+    case 'ReportMatch':
+      return report(command, state);
+    case 'FailAttempt':
+      return failAttempt(command, state);
+    case 'VoidMatch':
+      if (state.status === 'voided') return [];
+      if (state.status === 'settled') throw new AgonError('ARENA.SETTLED', `Match ${matchId} is settled.`);
+      return [voided(state, 'operator', command.data.detail)];
+  }
+}
+
+function propose({ data }: ProposeMatch, state: MatchState): ArenaEvent[] {
+  if (state.status !== 'unknown')
+    throw new AgonError('ARENA.MATCH_EXISTS', `There is a match ${data.matchId} already.`);
+  const agents = new Set(data.seats.map((seat) => seat.agentId));
+  if (agents.size < data.seats.length) {
+    throw new AgonError('ARENA.SAME_AGENT', 'An agent cannot meet itself in a rated match.');
+  }
+  const proposed: ArenaEvent = { type: 'MatchProposed', data };
+  return data.stakeCents === '0' ? [proposed, { type: 'MatchReady', data: { matchId: data.matchId } }] : [proposed];
+}
+
+function claim({ data, meta }: ClaimMatch, state: Known): ArenaEvent[] {
+  const { matchId, runnerId, leaseMs } = data;
+  const { status, lease } = state;
+  if (status === 'claimed' && lease && lease.runnerId !== runnerId && meta.time < lease.untilIso) {
+    throw new AgonError('ARENA.LEASED', `Match ${matchId} is with runner ${lease.runnerId} until ${lease.untilIso}.`, {
+      untilIso: lease.untilIso,
+    });
+  }
+  if (status !== 'ready' && status !== 'claimed') {
+    throw new AgonError('ARENA.NOT_READY', `Match ${matchId} is ${status} and cannot be claimed.`, { status });
+  }
+  if (state.attempts >= ATTEMPTS_MAX)
+    return [voided(state, 'runner_failed', `${ATTEMPTS_MAX} attempts did not finish.`)];
+  const leaseUntil = new Date(Date.parse(meta.time) + leaseMs).toISOString();
+  return [{ type: 'MatchClaimed', data: { matchId, runnerId, attempt: state.attempts + 1, leaseUntil } }];
+}
+
+/** The outcome becomes facts: every turn, the result, and the money, in one append. */
+function report({ data }: ReportMatch, state: Known): ArenaEvent[] {
+  assertLease(data, state);
+  const { matchId, runnerId, attempt, turns, outcome, execution } = data;
+  const { seats, stakeCents, rakeBps, game, currency } = state.terms;
+  if (outcome.scores.length !== seats.length) {
+    throw new AgonError('ARENA.BAD_OUTCOME', `${outcome.scores.length} scores for ${seats.length} seats.`);
+  }
+  const paid = settle({ stakeCents: BigInt(stakeCents), scores: outcome.scores, rakeBps });
+  return [
+    ...turns.map((turn): ArenaEvent => ({ type: 'TurnPlayed', data: { matchId, ...turn } })),
+    { type: 'MatchPlayed', data: { matchId, runnerId, attempt, outcome, execution } },
+    {
+      type: 'MatchSettled',
+      data: {
+        matchId,
+        game,
+        stakeCents,
+        currency,
+        potCents: paid.potCents.toString(),
+        rakeCents: paid.rakeCents.toString(),
+        seats: seats.map(({ agentId, accountId }, seat) => ({
+          agentId,
+          accountId,
+          score: outcome.scores[seat] ?? 0,
+          payoutCents: (paid.payoutsCents[seat] ?? 0n).toString(),
+        })),
+      },
+    },
+  ];
+}
+
+function failAttempt({ data }: FailAttempt, state: Known): ArenaEvent[] {
+  assertLease(data, state);
+  const { matchId, attempt, reason } = data;
+  if (attempt >= ATTEMPTS_MAX) return [voided(state, 'runner_failed', reason)];
+  return [{ type: 'MatchRequeued', data: { matchId, attempt, reason } }];
+}
+
+/** Only the runner that holds the lease for this very attempt may say how it ended. */
+function assertLease(data: { matchId: string; runnerId: string; attempt: number }, state: Known): void {
+  const { lease } = state;
+  if (state.status !== 'claimed' || lease?.runnerId !== data.runnerId || lease.attempt !== data.attempt) {
+    throw new AgonError(
+      'ARENA.LEASE_LOST',
+      `Runner ${data.runnerId} does not hold attempt ${data.attempt} of match ${data.matchId}, which is ${state.status}.`,
+    );
+  }
+}
+
+function voided(state: Known, reason: MatchVoided['data']['reason'], detail: string): MatchVoided {
+  const { matchId, game, stakeCents, currency } = state.terms;
+  const seats = state.terms.seats.map(({ agentId, accountId }) => ({ agentId, accountId }));
+  return { type: 'MatchVoided', data: { matchId, game, stakeCents, currency, reason, detail, seats } };
+}
+
+export const arenaDecider: Decider<MatchState, ArenaCommand, ArenaEvent> = {
+  initial: { status: 'unknown' },
+  evolve,
+  decide,
+};

@@ -1,0 +1,13 @@
+import { defineContext } from '../kernel/index.js';
+import { ClaimMatch, EscrowStake, FailAttempt, ProposeMatch, RefuseStake, ReportMatch, VoidMatch } from './commands.js';
+import { arenaDecider } from './decider.js';
+import { arenaEvents } from './events.js';
+import { escrow } from './policies.js';
+
+export const arena = defineContext({
+  name: 'arena',
+  events: arenaEvents,
+  decider: arenaDecider,
+  commands: [ProposeMatch, EscrowStake, RefuseStake, ClaimMatch, ReportMatch, FailAttempt, VoidMatch],
+  policies: [escrow],
+});

@@ -1,0 +1,55 @@
+import { AgonError } from './errors.js';
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined };
+
+/**
+ * RFC 8785 (JSON Canonicalization Scheme). The `canonicalize` package is the reference that our tests and every
+ * verification use; this is the writing side's equal, five times as fast because it trusts the plain data it is given
+ * (no toJSON, no cycle tracking). A property test keeps the two identical.
+ *
+ * @example canonical({ b: 1, a: [true, null] }) // '{"a":[true,null],"b":1}'
+ */
+export function canonical(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      if (!value.isWellFormed()) throw notJson('a string with a lone surrogate');
+      return JSON.stringify(value);
+    case 'number':
+      if (!Number.isFinite(value)) throw notJson('a number that is not finite');
+      return JSON.stringify(value);
+    case 'boolean':
+      return value ? 'true' : 'false';
+    case 'object':
+      if (value === null) return 'null';
+      return Array.isArray(value) ? canonicalArray(value) : canonicalObject(value as Record<string, unknown>);
+    default:
+      throw notJson(`a ${typeof value}`);
+  }
+}
+
+function canonicalArray(values: readonly unknown[]): string {
+  let text = '[';
+  for (let i = 0; i < values.length; i++) {
+    if (i > 0) text += ',';
+    text += canonical(values[i]);
+  }
+  return `${text}]`;
+}
+
+function canonicalObject(value: Record<string, unknown>): string {
+  // A Date, a Map or a Buffer would be written as something that it does not read back as.
+  if (value.constructor !== Object && Object.getPrototypeOf(value) !== null) throw notJson('an object of a class');
+  // The default sort compares UTF-16 code units, which is the order that RFC 8785 asks for.
+  const keys = Object.keys(value).sort();
+  let text = '{';
+  for (const key of keys) {
+    const item = value[key];
+    if (item === undefined) continue;
+    if (text.length > 1) text += ',';
+    text += `${canonical(key)}:${canonical(item)}`;
+  }
+  return `${text}}`;
+}
+
+const notJson = (what: string) =>
+  new AgonError('EVENT.NOT_JSON', `Only plain JSON can be recorded, and this holds ${what}.`);

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import type { Command, CommandMeta } from './decider.js';
+import { AgonError } from './errors.js';
+import type { Actor } from './event.js';
+import { type Clock, type Ids, randomIds, systemClock } from './ids.js';
+
+export interface CommandSpec<Type extends string, Schema extends z.ZodType> {
+  readonly type: Type;
+  readonly data: Schema;
+  /** The stream that the command is decided on. */
+  stream(data: z.output<Schema>): string;
+  /** Who may ask, as far as the command alone can tell; what depends on state is the decider's to check. */
+  allow(actor: Actor, data: z.output<Schema>): boolean;
+}
+
+/** Any command class, whatever its data. */
+export interface CommandClass {
+  readonly spec: {
+    readonly type: string;
+    readonly data: z.ZodType;
+    stream(data: unknown): string;
+    allow(actor: Actor, data: unknown): boolean;
+  };
+  new (data: never, meta: CommandMeta): Command;
+}
+
+/**
+ * Makes a command class: @nestjs/cqrs routes by class, deciders switch on `type`. Constructing one checks the input,
+ * so that a command in hand is always well formed.
+ *
+ * @example
+ * export class Add extends defineCommand({
+ *   type: 'Add',
+ *   data: z.object({ counterId: z.string(), by: z.int() }),
+ *   stream: (data) => `counter-${data.counterId}`,
+ *   allow: (actor) => actor.role === 'operator',
+ * }) {}
+ */
+export function defineCommand<const Type extends string, Schema extends z.ZodType>(spec: CommandSpec<Type, Schema>) {
+  return class {
+    static readonly spec = spec;
+    readonly type: Type = spec.type;
+    readonly data: z.output<Schema>;
+    readonly meta: CommandMeta;
+
+    constructor(data: z.input<Schema>, meta: CommandMeta) {
+      const parsed = spec.data.safeParse(data);
+      if (!parsed.success) {
+        const fields = parsed.error.issues.map((issue) => ({ field: issue.path.join('.'), message: issue.message }));
+        const first = fields[0];
+        const where = first?.field ? `${first.field}: ` : '';
+        throw new AgonError('COMMAND.INVALID', `${spec.type} was not understood. ${where}${first?.message}`, {
+          fields,
+        });
+      }
+      this.data = parsed.data;
+      this.meta = meta;
+    }
+  };
+}
+
+export const SYSTEM: Actor = { id: 'agon', role: 'system' };
+
+/** The meta of a command that starts something: it correlates with itself. */
+export function newMeta(actor: Actor, options: { id?: string; ids?: Ids; clock?: Clock } = {}): CommandMeta {
+  const id = options.id ?? (options.ids ?? randomIds)();
+  return { id, actor, time: (options.clock ?? systemClock)(), correlationId: id, causationId: id };
+}
+
+/** Those who run the arena, and the arena itself. */
+export const isStaff = (actor: Actor): boolean =>
+  actor.role === 'operator' || actor.role === 'admin' || actor.role === 'system';
+
+/** Staff, or the owner of this very account. */
+export const actsFor = (actor: Actor, accountId: string): boolean =>
+  isStaff(actor) || (actor.role === 'owner' && actor.id === accountId);
+
+/** Names that people choose and type: they are part of stream names and addresses. */
+export const slug = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/, 'must be 1 to 39 of a-z, 0-9 and -, not starting or ending with -');

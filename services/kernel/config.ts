@@ -1,0 +1,63 @@
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { AgonError } from './errors.js';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+
+/** Every setting, with its environment variable. Flags of the command line override the environment. */
+const settings = {
+  dataDir: { env: 'AGON_DATA', schema: z.string().min(1).default('.agon') },
+  host: { env: 'AGON_HOST', schema: z.string().min(1).default('127.0.0.1') },
+  port: { env: 'AGON_PORT', schema: port.default(4600) },
+  cells: { env: 'AGON_CELLS', schema: z.coerce.number().int().min(1).max(256).default(availableParallelism()) },
+  rakeBps: { env: 'AGON_RAKE_BPS', schema: z.coerce.number().int().min(500).max(1500).default(1000) },
+  logLevel: {
+    env: 'AGON_LOG_LEVEL',
+    schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
+  },
+} as const;
+
+export interface Config {
+  /** The one folder that holds all that the embedded deployment keeps. Absolute. */
+  readonly dataDir: string;
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Sandbox cells that play matches side by side. */
+  readonly cells: number;
+  /** The house's share of a decided pot, in hundredths of a percent: 500 to 1500. */
+  readonly rakeBps: number;
+  readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
+}
+
+/**
+ * Parses the configuration once, in the composition root. Unknown values are refused by name, so that a typing error
+ * does not become a default.
+ *
+ * @example parseConfig({ port: '0' }, process.env)
+ */
+export function parseConfig(
+  flags: Partial<Record<keyof Config, unknown>> = {},
+  env: Record<string, string | undefined> = {},
+): Config {
+  const known = new Set<string>(Object.values(settings).map((setting) => setting.env));
+  const reserved = new Set(['AGON_REQUIRE_ENGINES', 'AGON_MUTANT', 'AGON_TOKEN']);
+  for (const name of Object.keys(env)) {
+    if (name.startsWith('AGON_') && !known.has(name) && !reserved.has(name)) {
+      throw new AgonError('CONFIG.UNKNOWN', `${name} is not a setting of Agon. Known: ${[...known].join(', ')}.`);
+    }
+  }
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of Object.entries(settings)) {
+    const raw = flags[name as keyof Config] ?? env[setting.env];
+    const parsed = setting.schema.safeParse(raw === '' ? undefined : raw);
+    if (!parsed.success) {
+      const why = parsed.error.issues[0]?.message ?? 'not valid';
+      throw new AgonError('CONFIG.INVALID', `${name} (${setting.env}) is "${String(raw)}": ${why}.`, { setting: name });
+    }
+    values[name] = parsed.data;
+  }
+  const config = values as unknown as Config;
+  return Object.freeze({ ...config, dataDir: resolve(config.dataDir) });
+}

@@ -1,0 +1,111 @@
+import { hash as digest } from 'node:crypto';
+import canonicalize from 'canonicalize';
+import { canonical } from './canonical.js';
+import { AgonError } from './errors.js';
+
+export const roles = ['owner', 'operator', 'auditor', 'admin', 'runner', 'system'] as const;
+export type Role = (typeof roles)[number];
+
+/** Who asked for something. */
+export interface Actor {
+  readonly id: string;
+  readonly role: Role;
+}
+
+export interface EventMeta {
+  readonly commandId: string;
+  /** SHA-256 of the command's canonical data: the same command id with another input is refused, not replayed. */
+  readonly inputHash: string;
+  readonly correlationId: string;
+  readonly causationId: string;
+  readonly actor: Actor;
+}
+
+/**
+ * A fact, sealed: `hash` covers every other field here, and `prevHash` is the hash of the stream's previous event, so
+ * a stream's last hash commits to its whole history. The names and meaning of these fields are the storage format.
+ */
+export interface SealedEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly version: number;
+  readonly stream: string;
+  readonly revision: number;
+  readonly time: string;
+  readonly data: unknown;
+  readonly meta: EventMeta;
+  readonly prevHash: string;
+  readonly hash: string;
+}
+
+/** A sealed event with its place in the log. Positions grow, start at 1, and belong to a store, not to the fact. */
+export interface RecordedEvent extends SealedEvent {
+  readonly position: number;
+}
+
+/** The `prevHash` of a stream's first event. */
+export const GENESIS_HASH = '0'.repeat(64);
+
+/** Revision of a stream that holds nothing yet. */
+export const NO_STREAM = -1;
+
+const SAFE = /^[A-Za-z0-9][A-Za-z0-9._:@-]*$/;
+export const STREAM_NAME = /^[a-z]+-[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/;
+
+/** Computes the event's hash and closes the envelope. */
+export function seal(event: Omit<SealedEvent, 'hash'>): SealedEvent {
+  const { id, type, version, stream, revision, time, data, meta, prevHash } = event;
+  return {
+    id,
+    type,
+    version,
+    stream,
+    revision,
+    time,
+    data,
+    meta,
+    prevHash,
+    hash: digest('sha256', envelopeText(event)),
+  };
+}
+
+/**
+ * The canonical text of an envelope, put together from its known keys in their sorted order. Fields that hold only
+ * characters JSON never escapes are quoted as they stand; anything else goes through the general path.
+ */
+function envelopeText(event: Omit<SealedEvent, 'hash'>): string {
+  const { meta } = event;
+  return (
+    `{"data":${canonical(event.data)},"id":${quoted(event.id)},"meta":{"actor":{"id":${quoted(meta.actor.id)},` +
+    `"role":"${meta.actor.role}"},"causationId":${quoted(meta.causationId)},"commandId":${quoted(meta.commandId)},` +
+    `"correlationId":${quoted(meta.correlationId)},"inputHash":"${meta.inputHash}"},"prevHash":"${event.prevHash}",` +
+    `"revision":${event.revision},"stream":${quoted(event.stream)},"time":${quoted(event.time)},` +
+    `"type":${quoted(event.type)},"version":${event.version}}`
+  );
+}
+
+const quoted = (text: string) => (SAFE.test(text) ? `"${text}"` : canonical(text));
+
+/** The hash as anybody can recompute it: SHA-256 over the RFC 8785 form, without `hash` and `position`. */
+export function recomputeHash(event: SealedEvent): string {
+  const { hash: _hash, position: _position, ...rest } = event as RecordedEvent;
+  const text = canonicalize(rest);
+  if (text === undefined) throw new AgonError('EVENT.NOT_JSON', `Event ${event.id} has no canonical form.`);
+  return digest('sha256', text);
+}
+
+/** What a stream's next event must fit on. */
+export interface StreamHead {
+  readonly revision: number;
+  readonly hash: string;
+}
+
+export const EMPTY_HEAD: StreamHead = { revision: NO_STREAM, hash: GENESIS_HASH };
+
+/** Why this event does not continue the stream, or undefined if it does. Recomputes the hash. */
+export function chainFault(event: SealedEvent, head: StreamHead): string | undefined {
+  if (event.revision !== head.revision + 1) return `revision ${event.revision} follows ${head.revision}`;
+  if (event.prevHash !== head.hash) return 'prevHash is not the hash of the event before it';
+  if (recomputeHash(event) !== event.hash) return 'its content does not match its hash';
+  return undefined;
+}

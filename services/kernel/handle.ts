@@ -1,0 +1,249 @@
+import { hash as digest } from 'node:crypto';
+import { canonical } from './canonical.js';
+import { type Catalogue, checkedData, type Upcaster, upcasterOf } from './catalogue.js';
+import type { CommandClass } from './command.js';
+import type { Command, Decider, DomainEvent } from './decider.js';
+import { AgonError, invariant, isAgonError } from './errors.js';
+import { EMPTY_HEAD, type RecordedEvent, type SealedEvent, type StreamHead, seal } from './event.js';
+import { derivedId } from './ids.js';
+import type { Policy } from './policy.js';
+import { type EventStore, storeLimits } from './ports.js';
+
+/** Everything the write side knows about one bounded context. */
+export interface Context<State = unknown, C extends Command = Command, E extends DomainEvent = DomainEvent> {
+  readonly name: string;
+  readonly events: Catalogue;
+  readonly decider: Decider<State, C, E>;
+  readonly commands: readonly CommandClass[];
+  readonly policies?: readonly Policy[];
+}
+
+/** Declares a context, checked against its own types, and forgets them so that one list can hold all contexts. */
+export const defineContext = <State, C extends Command, E extends DomainEvent>(context: Context<State, C, E>) =>
+  context as unknown as Context;
+
+export interface Handled {
+  readonly stream: string;
+  readonly revision: number;
+  /** Position of the command's last event; 0 when it had nothing to add. */
+  readonly position: number;
+  readonly events: readonly DomainEvent[];
+  /** True when this command id had been carried out before and nothing was written now. */
+  readonly repeated: boolean;
+}
+
+export type Handle = (context: Context, command: Command) => Promise<Handled>;
+
+export interface HandleOptions {
+  readonly store: EventStore;
+  /** Streams kept folded in memory. */
+  readonly cachedStreamsMax?: number;
+  /** Decisions on one command before a contended stream gives up. */
+  readonly attemptsMax?: number;
+  readonly onHandled?: (
+    command: Command,
+    outcome: 'appended' | 'unchanged' | 'repeated' | 'refused',
+    ms: number,
+  ) => void;
+}
+
+interface Done {
+  readonly inputHash: string;
+  readonly firstRevision: number;
+  readonly revision: number;
+  readonly position: number;
+}
+
+interface Folded {
+  state: unknown;
+  head: StreamHead;
+  /** What each command did here, which is what makes a repeated one harmless. */
+  readonly done: Map<string, Done>;
+}
+
+/**
+ * Makes the only write path: authorise → load (cached fold, then only what is newer) → decide → append at the expected
+ * revision → on conflict reload and decide again, a bounded number of times. Commands to one stream queue behind each
+ * other instead of colliding.
+ *
+ * @example
+ * const handle = createHandle({ store });
+ * await handle(wallet, new GrantCredits({ accountId: 'ada', amountCents: '1000', currency: 'PLAY' }, newMeta(SYSTEM)));
+ */
+export function createHandle(options: HandleOptions): Handle {
+  const { store, cachedStreamsMax = 20_000, attemptsMax = 10, onHandled } = options;
+  const folded = new Map<string, Folded>();
+  const queues = new Map<string, Promise<unknown>>();
+  const upcasters = new Map<Context, Upcaster>();
+
+  return async (context, command) => {
+    const startedMs = onHandled ? performance.now() : 0;
+    try {
+      const stream = authorise(context, command);
+      const handled = await inTurn(stream, () => decideAndAppend(context, command, stream));
+      onHandled?.(command, outcomeOf(handled), performance.now() - startedMs);
+      return handled;
+    } catch (error) {
+      onHandled?.(command, 'refused', performance.now() - startedMs);
+      throw error;
+    }
+  };
+
+  /** One command at a time per stream; the first in line does not wait for anything. */
+  async function inTurn<T>(stream: string, work: () => Promise<T>): Promise<T> {
+    const ahead = queues.get(stream);
+    const mine = ahead === undefined ? work() : ahead.then(work, work);
+    queues.set(stream, mine);
+    try {
+      return await mine;
+    } finally {
+      if (queues.get(stream) === mine) queues.delete(stream);
+    }
+  }
+
+  async function decideAndAppend(context: Context, command: Command, stream: string): Promise<Handled> {
+    const inputHash = digest('sha256', canonical(command.data));
+    let current = folded.get(stream);
+    // A fold from the cache may be behind another process. It is good enough to try an append with, because the store
+    // checks the revision; it is not good enough to refuse with, so a refusal is only final on a fresh one.
+    let fresh = false;
+    if (!current) {
+      current = await refresh(context, stream, { state: context.decider.initial, head: EMPTY_HEAD, done: new Map() });
+      fresh = true;
+    }
+    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+      const before = current.done.get(command.meta.id);
+      if (before) return repeat(context, stream, command, before, inputHash);
+      let events: readonly DomainEvent[];
+      try {
+        events = context.decider.decide(command, current.state);
+        if (events.length === 0 && !fresh) throw STALE;
+      } catch (error) {
+        if (fresh) throw error;
+        const revision: number = current.head.revision;
+        current = await refresh(context, stream, current);
+        fresh = true;
+        if (current.head.revision === revision && error !== STALE) throw error;
+        continue;
+      }
+      if (events.length === 0) return { stream, revision: current.head.revision, position: 0, events, repeated: false };
+      const sealed = sealAll(context, command, stream, current.head, events, inputHash);
+      try {
+        const { revision, position } = await store.append(stream, current.head.revision, sealed);
+        remember(context, current, sealed, position, inputHash, command.meta.id);
+        return { stream, revision, position, events, repeated: false };
+      } catch (error) {
+        if (!isAgonError(error, 'STORE.REVISION_CONFLICT')) throw error;
+        current = await refresh(context, stream, current);
+        fresh = true;
+      }
+    }
+    throw new AgonError(
+      'COMMAND.CONTENDED',
+      `${stream} changed under ${command.type} ${attemptsMax} times in a row. Send it again with the same id.`,
+    );
+  }
+
+  /** Folds what the store holds beyond this state, and keeps the result. */
+  async function refresh(context: Context, stream: string, from: Folded): Promise<Folded> {
+    const upcast = upcasterFor(context);
+    for (;;) {
+      const page = await store.readStream(stream, { fromRevision: from.head.revision + 1 });
+      for (const event of page) absorb(context, from, upcast(event), event);
+      if (page.length < storeLimits.pageEventsMax) break;
+    }
+    folded.delete(stream);
+    folded.set(stream, from);
+    if (folded.size > cachedStreamsMax) folded.delete(folded.keys().next().value as string);
+    return from;
+  }
+
+  function absorb(context: Context, into: Folded, event: DomainEvent, recorded: RecordedEvent): void {
+    into.state = context.decider.evolve(into.state, event);
+    into.head = { revision: recorded.revision, hash: recorded.hash };
+    const { commandId, inputHash } = recorded.meta;
+    const { revision, position } = recorded;
+    const firstRevision = into.done.get(commandId)?.firstRevision ?? revision;
+    into.done.set(commandId, { inputHash, firstRevision, revision, position });
+  }
+
+  function remember(
+    context: Context,
+    into: Folded,
+    sealed: readonly SealedEvent[],
+    position: number,
+    inputHash: string,
+    commandId: string,
+  ): void {
+    for (const event of sealed) into.state = context.decider.evolve(into.state, event);
+    const last = sealed.at(-1);
+    invariant(last, 'An append holds at least one event.');
+    const firstRevision = into.head.revision + 1;
+    into.head = { revision: last.revision, hash: last.hash };
+    into.done.set(commandId, { inputHash, firstRevision, revision: last.revision, position });
+  }
+
+  async function repeat(
+    context: Context,
+    stream: string,
+    command: Command,
+    before: Done,
+    inputHash: string,
+  ): Promise<Handled> {
+    if (before.inputHash !== inputHash) {
+      throw new AgonError(
+        'COMMAND.KEY_REUSED',
+        `Command id ${command.meta.id} was used before with another input. Use a new id for a new request.`,
+        { commandId: command.meta.id },
+      );
+    }
+    const { firstRevision, revision, position } = before;
+    const limit = revision - firstRevision + 1;
+    const recorded = await store.readStream(stream, { fromRevision: firstRevision, limit });
+    return { stream, revision, position, events: recorded.map(upcasterFor(context)), repeated: true };
+  }
+
+  function upcasterFor(context: Context): Upcaster {
+    const upcast = upcasters.get(context) ?? upcasterOf([context.events]);
+    upcasters.set(context, upcast);
+    return upcast;
+  }
+}
+
+const STALE = new AgonError('INTERNAL.STALE', 'The cached fold may be behind.');
+
+function authorise(context: Context, command: Command): string {
+  const { spec } = command.constructor as unknown as CommandClass;
+  invariant(spec?.type === command.type, `${command.type} was not made by its command class.`);
+  if (!spec.allow(command.meta.actor, command.data)) {
+    throw new AgonError(
+      'AUTH.FORBIDDEN',
+      `${command.meta.actor.role} ${command.meta.actor.id} may not ${command.type} in ${context.name}.`,
+    );
+  }
+  return spec.stream(command.data);
+}
+
+function sealAll(
+  context: Context,
+  command: Command,
+  stream: string,
+  head: StreamHead,
+  events: readonly DomainEvent[],
+  inputHash: string,
+): SealedEvent[] {
+  const { id: commandId, time, correlationId, causationId, actor } = command.meta;
+  const meta = { commandId, inputHash, correlationId, causationId, actor };
+  let { revision, hash: prevHash } = head;
+  return events.map((event, index) => {
+    const { version, data } = checkedData(context.events, event);
+    revision += 1;
+    const id = derivedId(commandId, index);
+    const sealed = seal({ id, type: event.type, version, stream, revision, time, data, meta, prevHash });
+    prevHash = sealed.hash;
+    return sealed;
+  });
+}
+
+const outcomeOf = (handled: Handled) =>
+  handled.repeated ? 'repeated' : handled.events.length > 0 ? 'appended' : 'unchanged';

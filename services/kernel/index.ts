@@ -1,0 +1,12 @@
+export { canonical, type Json } from './canonical.js';
+export * from './catalogue.js';
+export * from './command.js';
+export { type Config, parseConfig } from './config.js';
+export * from './decider.js';
+export * from './errors.js';
+export * from './event.js';
+export { type Context, createHandle, defineContext, type Handle, type Handled } from './handle.js';
+export * from './ids.js';
+export * from './money.js';
+export * from './policy.js';
+export * from './ports.js';

@@ -1,0 +1,102 @@
+import type { RecordedEvent, SealedEvent, StreamHead } from './event.js';
+
+export interface AppendResult {
+  /** The stream's revision after the append. */
+  readonly revision: number;
+  /** The log position of the last event appended. */
+  readonly position: number;
+}
+
+export interface StreamPage {
+  readonly fromRevision?: number;
+  readonly direction?: 'forwards' | 'backwards';
+  readonly limit?: number;
+}
+
+export interface LogPage {
+  /** Exclusive: 0 reads from the beginning. */
+  readonly after?: number;
+  readonly limit?: number;
+}
+
+export interface Subscription {
+  /** Stops after the batch in hand. Resolves when the handler will not be called again. */
+  stop(): Promise<void>;
+  /** Rejects if the subscription ended by an error, for instance a corrupt log. */
+  readonly done: Promise<void>;
+}
+
+export type BatchHandler = (events: readonly RecordedEvent[]) => Promise<void>;
+
+/**
+ * The only truth. An append is atomic and acknowledged only once it is durable; a reader never sees an event that a
+ * crash could still take back. Refusals: STORE.REVISION_CONFLICT, STORE.TOO_LARGE, STORE.BROKEN_CHAIN, STORE.CORRUPT,
+ * STORE.FULL, STORE.CLOSED.
+ */
+export interface EventStore {
+  /** Repeating an append with the same event ids at the same place acknowledges it again and writes nothing. */
+  append(stream: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult>;
+  readStream(stream: string, page?: StreamPage): Promise<readonly RecordedEvent[]>;
+  readAll(page?: LogPage): Promise<readonly RecordedEvent[]>;
+  head(stream: string): Promise<StreamHead | undefined>;
+  lastPosition(): Promise<number>;
+  /** Catches up, then follows: every event once, in order, with no gap where the two meet. */
+  subscribe(options: { after: number; batchSize?: number }, handler: BatchHandler): Subscription;
+  close(): Promise<void>;
+}
+
+/** Limits that every store enforces, so that what one deployment accepts, the other can take over. */
+export const storeLimits = {
+  eventBytesMax: 512 * 1024,
+  appendEventsMax: 512,
+  appendBytesMax: 1024 * 1024,
+  pageEventsMax: 16_384,
+} as const;
+
+export interface DeadLetter {
+  readonly group: string;
+  readonly position: number;
+  readonly eventId: string;
+  readonly code: string;
+  readonly message: string;
+  readonly attempts: number;
+}
+
+/** How far each consumer group has come, and what it had to put aside; durable. */
+export interface Checkpoints {
+  load(group: string): Promise<number>;
+  save(group: string, position: number): Promise<void>;
+  bury(letter: DeadLetter): Promise<void>;
+  deadLetters(group?: string): Promise<readonly DeadLetter[]>;
+}
+
+export interface ConsumerOptions {
+  /** A group has one checkpoint; each of its events is delivered at least once, in order. */
+  readonly group: string;
+  /** Event types wanted; all when left out. */
+  readonly types?: readonly string[];
+  readonly batchSize?: number;
+  /** Deliveries of one batch before its failing event is buried; without end by default. */
+  readonly attemptsMax?: number;
+}
+
+export interface Consumer {
+  stop(): Promise<void>;
+  readonly done: Promise<void>;
+  /** The last position whose effects are complete. */
+  position(): number;
+}
+
+/** At-least-once delivery of the log's events to consumer groups. */
+export interface Bus {
+  consume(options: ConsumerOptions, handler: BatchHandler): Promise<Consumer>;
+  close(): Promise<void>;
+}
+
+/** Immutable files by content: agents' code now, replays and bundles later. */
+export interface Artifacts {
+  /** Returns the SHA-256 of the content, in hex. Storing the same content twice is harmless. */
+  put(content: Uint8Array): Promise<string>;
+  /** Refuses with ARTIFACT.MISSING, or with ARTIFACT.CORRUPT if the content does not match its digest. */
+  get(digest: string): Promise<Uint8Array>;
+}

@@ -1,0 +1,3 @@
+export { GrantCredits, HoldFunds, PostHold, VoidHold } from './commands.js';
+export { type WalletEvent, walletEvents } from './events.js';
+export { wallet } from './module.js';
