@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Actor, defineCommand, isStaff } from '../kernel/index.js';
+import { type Actor, actsFor, cents, defineCommand, isStaff } from '../kernel/index.js';
 import { execution, outcome, seat, terms, turn } from './events.js';
 
 const stream = (data: { matchId: string }) => `match-${data.matchId}`;
@@ -10,12 +10,14 @@ export class ProposeMatch extends defineCommand({
   type: 'ProposeMatch',
   data: z.object({
     ...terms,
+    // 16 digits: the pot of 16 such stakes still fits an amount, so what is accepted here can be settled.
+    stakeCents: cents.max(16, 'must be at most 16 digits'),
     seed: z.string().min(1).max(80),
     seats: z.array(seat).min(2).max(16),
     rakeBps: z.int().min(500, 'is 500 to 1500 (5 to 15 percent)').max(1500, 'is 500 to 1500 (5 to 15 percent)'),
   }),
   stream,
-  allow: (actor) => isStaff(actor) || actor.role === 'owner',
+  allow: (actor, data) => data.seats.some((seat) => actsFor(actor, seat.accountId)),
 }) {}
 
 export class EscrowStake extends defineCommand({

@@ -59,7 +59,7 @@ function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
   switch (command.type) {
     case 'EscrowStake': {
       const { seat } = command.data;
-      if (state.status !== 'proposed' || state.escrowed.has(seat)) return [];
+      if (state.status !== 'proposed' || state.escrowed.has(seat) || seat >= state.terms.seats.length) return [];
       const escrowed: ArenaEvent = { type: 'StakeEscrowed', data: { matchId, seat } };
       const all = state.escrowed.size + 1 === state.terms.seats.length;
       return all ? [escrowed, { type: 'MatchReady', data: { matchId } }] : [escrowed];

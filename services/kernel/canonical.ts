@@ -38,13 +38,16 @@ function canonicalArray(values: readonly unknown[]): string {
 
 function canonicalObject(value: Record<string, unknown>): string {
   // A Date, a Map or a Buffer would be written as something that it does not read back as.
-  if (value.constructor !== Object && Object.getPrototypeOf(value) !== null) throw notJson('an object of a class');
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) throw notJson('an object of a class');
   // The default sort compares UTF-16 code units, which is the order that RFC 8785 asks for.
   const keys = Object.keys(value).sort();
   let text = '{';
   for (const key of keys) {
     const item = value[key];
     if (item === undefined) continue;
+    // Decoders rename or drop this key to protect their objects, so it would not read back as it was sealed.
+    if (key === '__proto__') throw notJson('a key named __proto__');
     if (text.length > 1) text += ',';
     text += `${canonical(key)}:${canonical(item)}`;
   }

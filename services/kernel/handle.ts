@@ -232,8 +232,10 @@ function sealAll(
   events: readonly DomainEvent[],
   inputHash: string,
 ): SealedEvent[] {
-  const { id: commandId, time, correlationId, causationId, actor } = command.meta;
-  const meta = { commandId, inputHash, correlationId, causationId, actor };
+  const { id: commandId, time, correlationId, causationId } = command.meta;
+  // The hash covers who acted by id and role. Whatever else a caller's actor carries must not get into the envelope.
+  const { id, role } = command.meta.actor;
+  const meta = { commandId, inputHash, correlationId, causationId, actor: { id, role } };
   let { revision, hash: prevHash } = head;
   return events.map((event, index) => {
     const { version, data } = checkedData(context.events, event);

@@ -34,7 +34,7 @@ export type BatchHandler = (events: readonly RecordedEvent[]) => Promise<void>;
  * STORE.FULL, STORE.CLOSED.
  */
 export interface EventStore {
-  /** Repeating an append with the same event ids at the same place acknowledges it again and writes nothing. */
+  /** Repeating an append with the same events at the same place acknowledges it again and writes nothing. */
   append(stream: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult>;
   readStream(stream: string, page?: StreamPage): Promise<readonly RecordedEvent[]>;
   readAll(page?: LogPage): Promise<readonly RecordedEvent[]>;

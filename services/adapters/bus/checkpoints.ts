@@ -1,10 +1,12 @@
+import { dirname } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import type { Checkpoints, DeadLetter } from '../../kernel/index.js';
+import { committed } from '../store/store-error.js';
 
 /** Checkpoints in memory, for tests. */
 export class MemoryCheckpoints implements Checkpoints {
   private readonly positions = new Map<string, number>();
-  private readonly letters: DeadLetter[] = [];
+  private readonly letters = new Map<string, DeadLetter>();
 
   async load(group: string): Promise<number> {
     return this.positions.get(group) ?? 0;
@@ -15,11 +17,11 @@ export class MemoryCheckpoints implements Checkpoints {
   }
 
   async bury(letter: DeadLetter): Promise<void> {
-    this.letters.push(letter);
+    this.letters.set(`${letter.group} ${letter.eventId}`, letter);
   }
 
   async deadLetters(group?: string): Promise<readonly DeadLetter[]> {
-    return this.letters.filter((letter) => group === undefined || letter.group === group);
+    return [...this.letters.values()].filter((letter) => group === undefined || letter.group === group);
   }
 }
 
@@ -29,8 +31,15 @@ type Entry = number | DeadLetter;
 export class LmdbCheckpoints implements Checkpoints {
   private readonly env: RootDatabase<Entry, string[]>;
 
-  constructor(path: string) {
-    this.env = open<Entry, string[]>({ path, noSubdir: true, encoding: 'json', cache: false });
+  constructor(private readonly path: string) {
+    // Batching by turn makes a second promise for each commit, which nobody could catch on a full disk.
+    this.env = open<Entry, string[]>({
+      path,
+      noSubdir: true,
+      encoding: 'json',
+      cache: false,
+      eventTurnBatching: false,
+    });
   }
 
   async load(group: string): Promise<number> {
@@ -38,12 +47,12 @@ export class LmdbCheckpoints implements Checkpoints {
   }
 
   async save(group: string, position: number): Promise<void> {
-    await this.env.put(['position', group], position);
+    await committed(this.env.put(['position', group], position), dirname(this.path));
   }
 
   async bury(letter: DeadLetter): Promise<void> {
-    await this.env.put(['letter', letter.group, letter.eventId], letter);
-    await this.env.flushed;
+    await committed(this.env.put(['letter', letter.group, letter.eventId], letter), dirname(this.path));
+    await committed(this.env.flushed, dirname(this.path));
   }
 
   async deadLetters(group?: string): Promise<readonly DeadLetter[]> {

@@ -45,7 +45,12 @@ export class EmbeddedBus implements Bus {
       await consumer.stop();
       this.consumers.delete(consumer);
     };
-    return { ...consumer, stop };
+    // A stop that cuts a backoff short ends the subscription by an abort, and that is no failure.
+    const done = consumer.done.catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    done.catch(() => {});
+    return { ...consumer, done, stop };
   }
 
   async close(): Promise<void> {
@@ -81,8 +86,9 @@ export class EmbeddedBus implements Bus {
         // Stopping leaves the checkpoint where it is: the event is delivered again after the next start.
         signal.throwIfAborted();
         this.onRetry(group, error);
-        if (attempts >= attemptsMax) {
-          const { code, message } = asAgonError(error);
+        const { code, message } = asAgonError(error);
+        // A log that cannot be written to is not the event's fault, and burying would lose what it stands for.
+        if (attempts >= attemptsMax && !code.startsWith('STORE.')) {
           await this.checkpoints.bury({ group, position: event.position, eventId: event.id, code, message, attempts });
           return;
         }

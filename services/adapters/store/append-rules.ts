@@ -62,7 +62,8 @@ export function fits(head: StreamHead | undefined, expectedRevision: number, eve
 
 /**
  * The answer to an append whose place is taken: if the very same events hold it, the caller is repeating itself and is
- * told so again; otherwise somebody else was faster.
+ * told so again; otherwise somebody else was faster. The same means the same hash: two processes that carry out one
+ * command make events of one id, and the slower one must not believe that its content was the one recorded.
  */
 export function repeatedOrConflict(
   stream: string,
@@ -72,7 +73,7 @@ export function repeatedOrConflict(
   head: StreamHead | undefined,
 ): AppendResult {
   const last = there.at(-1);
-  if (last && there.length === events.length && there.every((event, i) => event.id === events[i]?.id)) {
+  if (last && there.length === events.length && there.every((event, i) => event.hash === events[i]?.hash)) {
     return { revision: last.revision, position: last.position };
   }
   const actualRevision = head?.revision ?? EMPTY_HEAD.revision;

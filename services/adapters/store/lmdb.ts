@@ -18,6 +18,7 @@ import { checkShape, fits, repeatedOrConflict } from './append-rules.js';
 import { corrupt, countEvents, decodeBlock, encodeBlock } from './block.js';
 import { follow, Growth } from './follow.js';
 import { probe } from './probe.js';
+import { asStoreError, committed } from './store-error.js';
 import { StreamIndex } from './stream-index.js';
 
 const BLOCK_EVENTS_MAX = 1024;
@@ -50,13 +51,13 @@ export class LmdbEventStore implements EventStore {
   private closed = false;
 
   private constructor(
+    private readonly folder: string,
     private readonly log: RootDatabase<Buffer, number>,
     private readonly index: StreamIndex,
     private readonly readOnly: boolean,
   ) {
-    this.durable = this.lastInLog();
+    this.durable = this.indexTail();
     this.reserved = this.durable;
-    this.indexTail();
   }
 
   /**
@@ -71,7 +72,7 @@ export class LmdbEventStore implements EventStore {
     }
     try {
       const index = StreamIndex.open(join(folder, 'streams.mdb'), readOnly);
-      return new LmdbEventStore(openLog(folder, readOnly), index, readOnly);
+      return new LmdbEventStore(folder, openLog(folder, readOnly), index, readOnly);
     } catch (error) {
       throw asStoreError(error);
     }
@@ -98,6 +99,7 @@ export class LmdbEventStore implements EventStore {
 
   async readStream(stream: string, page: StreamPage = {}): Promise<readonly RecordedEvent[]> {
     this.assertOpen();
+    if (this.readOnly) this.durable = this.indexTail();
     const limit = Math.min(page.limit ?? storeLimits.pageEventsMax, storeLimits.pageEventsMax);
     if (page.direction !== 'backwards') {
       return this.index.positions(stream, page.fromRevision ?? 0, limit).map((position) => this.eventAt(position));
@@ -155,8 +157,8 @@ export class LmdbEventStore implements EventStore {
     await Promise.all([...this.subscriptions].map((subscription) => subscription.stop()));
     this.closed = true;
     await this.flushing?.catch(() => {});
-    await this.index.close();
-    await this.log.close();
+    // An index that could not be written is read again from the log; it must not keep the log open.
+    await this.index.close().finally(() => this.log.close());
   }
 
   private async flush(): Promise<void> {
@@ -184,14 +186,17 @@ export class LmdbEventStore implements EventStore {
   private async commit(batch: readonly Waiting[]): Promise<void> {
     const at = this.durable + 1;
     const block = encodeBlock(batch.flatMap((waiting) => waiting.events));
-    const free = await this.log.ifNoExists(at, () => void this.log.put(at, block));
+    const free = await committed(
+      this.log.ifNoExists(at, () => void this.log.put(at, block)),
+      this.folder,
+    );
     if (!free) {
       throw new AgonError(
         'STORE.ANOTHER_WRITER',
         'Another process has written to this log. Stop it, then start again.',
       );
     }
-    await this.log.flushed;
+    await committed(this.log.flushed, this.folder);
     for (const { events, resolve } of batch) {
       for (const event of events) this.index.add(event);
       const { revision, position } = events[events.length - 1] as RecordedEvent;
@@ -211,7 +216,8 @@ export class LmdbEventStore implements EventStore {
   }
 
   private headOf(stream: string): StreamHead | undefined {
-    const known = this.heads.get(stream);
+    if (this.readOnly) this.durable = this.indexTail();
+    const known = this.readOnly ? undefined : this.heads.get(stream);
     if (known) return known;
     const last = this.index.last(stream);
     if (!last) return undefined;
@@ -248,21 +254,27 @@ export class LmdbEventStore implements EventStore {
     return 0;
   }
 
-  private indexTail(): void {
-    let { checkpoint } = this.index;
-    if (checkpoint > this.durable) {
-      throw corrupt(
-        this.durable + 1,
-        `is gone: the index has seen ${checkpoint} events, the log holds ${this.durable}`,
-      );
+  /**
+   * Adds to the index what the log holds beyond it, and returns the log's last position. A reader does this before it
+   * reads a stream, because its writer goes on. The index is looked at first, and follows the log: so the log that is
+   * looked at afterwards is never the shorter one, unless it has lost something.
+   */
+  private indexTail(): number {
+    let { indexed } = this.index;
+    if (this.readOnly) this.log.resetReadTxn();
+    const last = this.lastInLog();
+    if (indexed > last) {
+      throw corrupt(last + 1, `is gone: the index has seen ${indexed} events, the log holds ${last}`);
     }
-    for (const { key, value } of this.log.getRange({ start: checkpoint > 0 ? this.blockStart(checkpoint) : 0 })) {
+    if (indexed === last) return last;
+    for (const { key, value } of this.log.getRange({ start: indexed > 0 ? this.blockStart(indexed) : 0 })) {
       for (const event of decodeBlock(value, key)) {
-        if (event.position <= checkpoint) continue;
+        if (event.position <= indexed) continue;
         this.index.add(event);
-        checkpoint = event.position;
+        indexed = event.position;
       }
     }
+    return last;
   }
 
   private assertOpen(): void {
@@ -281,21 +293,6 @@ export function openLog(folder: string, readOnly: boolean): RootDatabase<Buffer,
     overlappingSync: false,
     eventTurnBatching: false,
   });
-}
-
-export function asStoreError(error: unknown): AgonError {
-  if (error instanceof AgonError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  if (/ENOSPC|No space left|MAP_FULL|EDQUOT|EFBIG|File too large/i.test(message)) {
-    return new AgonError(
-      'STORE.FULL',
-      `The disk is full: ${message}. Nothing was lost; free some space and try again.`,
-    );
-  }
-  if (/MDB_(CORRUPTED|INVALID|PAGE_NOTFOUND|VERSION_MISMATCH|BAD_)|not an LMDB file/i.test(message)) {
-    return new AgonError('STORE.CORRUPT', `The log cannot be read: ${message}. Restore the data folder from a backup.`);
-  }
-  return new AgonError('STORE.FAILED', `The log could not be used: ${message}`, {}, { cause: error });
 }
 
 const pause = (ms: number, signal: AbortSignal) =>

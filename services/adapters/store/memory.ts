@@ -58,11 +58,13 @@ export class MemoryEventStore implements EventStore {
   }
 
   async head(stream: string): Promise<StreamHead | undefined> {
+    this.assertOpen();
     const last = this.streams.get(stream)?.at(-1);
     return last && { revision: last.revision, hash: last.hash };
   }
 
   async lastPosition(): Promise<number> {
+    this.assertOpen();
     return this.log.length;
   }
 

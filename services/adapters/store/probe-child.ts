@@ -1,7 +1,8 @@
 import { argv, exit, stdout } from 'node:process';
 import { asAgonError } from '../../kernel/index.js';
 import { corrupt, decodeBlock } from './block.js';
-import { asStoreError, openLog } from './lmdb.js';
+import { openLog } from './lmdb.js';
+import { asStoreError } from './store-error.js';
 
 // Run by probe(): reads all there is, prints what is wrong as JSON, and says by its exit code whether anything is.
 try {

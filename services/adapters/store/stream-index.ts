@@ -1,5 +1,7 @@
+import { dirname } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { AgonError, type RecordedEvent } from '../../kernel/index.js';
+import { committed } from './store-error.js';
 
 /** Consecutive revisions of a stream and where they stand in the log. */
 interface Run {
@@ -26,18 +28,30 @@ export class StreamIndex {
   private failure: unknown;
 
   private constructor(
+    private readonly path: string,
     private readonly env: RootDatabase<Buffer, [string, number]>,
     private readonly readOnly: boolean,
   ) {}
 
   static open(path: string, readOnly: boolean): StreamIndex {
-    const env = open<Buffer, [string, number]>({ path, encoding: 'binary', readOnly, cache: false, noSubdir: true });
-    return new StreamIndex(env, readOnly);
+    const env = open<Buffer, [string, number]>({
+      path,
+      encoding: 'binary',
+      readOnly,
+      cache: false,
+      noSubdir: true,
+      // Batching by turn makes a second promise for each commit, which nobody could catch on a full disk.
+      eventTurnBatching: false,
+    });
+    return new StreamIndex(path, env, readOnly);
   }
 
-  /** The last position whose entry is on disk. Beyond it, the opener adds what the log holds. */
-  get checkpoint(): number {
-    return this.env.get(CHECKPOINT)?.readDoubleLE(0) ?? 0;
+  /** The last position that has an entry, on disk or in memory. Beyond it, the owner adds what the log holds. */
+  get indexed(): number {
+    const onDisk = this.env.get(CHECKPOINT)?.readDoubleLE(0) ?? 0;
+    // A reader keeps in memory what its writer had not written yet; once it is on disk, the newer entries are there.
+    if (this.readOnly && onDisk > this.pendingPosition) this.pending.clear();
+    return Math.max(onDisk, this.pendingPosition);
   }
 
   add(event: Pick<RecordedEvent, 'stream' | 'revision' | 'position'>): void {
@@ -105,11 +119,13 @@ export class StreamIndex {
     this.pending = new Map();
     this.pendingEvents = 0;
     try {
-      await this.env.transaction(() => {
+      const write = this.env.transaction(() => {
         for (const [stream, run] of this.writing) void this.env.put([stream, run.firstRevision], encode(run.positions));
         void this.env.put(CHECKPOINT, encode([position]));
       });
+      await committed(write, dirname(this.path));
       this.writing = new Map();
+      this.failure = undefined;
     } catch (error) {
       // The index is derived: keep serving from memory, and let the next open read the log again.
       this.failure = new AgonError(

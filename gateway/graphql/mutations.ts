@@ -1,0 +1,130 @@
+import { Inject } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import { Args, Context, Mutation, Resolver } from '@nestjs/graphql';
+import { agentById } from '../../projections/agents/query.js';
+import { RegisterOwner } from '../../services/accounts/index.js';
+import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
+import { ProposeMatch } from '../../services/arena/index.js';
+import {
+  AgonError,
+  type Command,
+  type CommandMeta,
+  derivedId,
+  type Handled,
+  isAgonError,
+} from '../../services/kernel/index.js';
+import { GrantCredits } from '../../services/wallet/index.js';
+import { metaOf, type RequestContext } from '../auth/actor.js';
+import { type GatewayPorts, PORTS } from '../ports.js';
+import { Receipt } from './types.js';
+
+const text = (description?: string) => ({ type: () => String, ...(description ? { description } : {}) });
+
+/** Everything that can be asked for. Each is one command. */
+@Resolver()
+export class Mutations {
+  constructor(
+    @Inject(PORTS) private readonly ports: GatewayPorts,
+    @Inject(CommandBus) private readonly commands: CommandBus,
+  ) {}
+
+  @Mutation(() => Receipt, { description: 'Registers an owner of agents.' })
+  registerOwner(
+    @Args('accountId', text()) accountId: string,
+    @Args('displayName', text()) displayName: string,
+    @Context() context: RequestContext,
+  ) {
+    return this.send(accountId, new RegisterOwner({ accountId, displayName }, this.meta(context, 'RegisterOwner')));
+  }
+
+  @Mutation(() => Receipt, { description: 'Grants play credits.' })
+  grantCredits(
+    @Args('accountId', text()) accountId: string,
+    @Args('amountCents', text()) amountCents: string,
+    @Args('reason', { ...text(), defaultValue: 'grant' }) reason: string,
+    @Context() context: RequestContext,
+  ) {
+    const data = { accountId, amountCents, currency: 'PLAY', reason };
+    return this.send(accountId, new GrantCredits(data, this.meta(context, 'GrantCredits')));
+  }
+
+  @Mutation(() => Receipt, { description: 'Submits an agent, or a new version of one that exists.' })
+  async submitAgent(
+    @Args('ownerId', text()) ownerId: string,
+    @Args('name', text()) name: string,
+    @Args('games', { type: () => [String] }) games: string[],
+    @Args('source', text('JavaScript that defines act(observation).')) source: string,
+    @Context() context: RequestContext,
+  ) {
+    const meta = this.meta(context, 'SubmitAgent');
+    for (const game of games) this.assertGame(game);
+    const content = Buffer.from(source);
+    await this.assertRunnable(source, content.length);
+    const codeDigest = await this.ports.artifacts.put(content);
+    const code = { codeDigest, codeBytes: content.length, runtime: 'javascript' as const };
+    const agentId = agentIdOf(ownerId, name);
+    try {
+      return await this.send(agentId, new SubmitAgent({ ownerId, name, games, ...code }, meta));
+    } catch (error) {
+      if (!isAgonError(error, 'AGENTS.EXISTS')) throw error;
+      const publishing = { ...meta, id: derivedId(meta.id, 'publish') };
+      return this.send(agentId, new PublishVersion({ ownerId, name, ...code }, publishing));
+    }
+  }
+
+  @Mutation(() => Receipt, { description: 'Proposes a match. It is played once the stakes are in escrow.' })
+  async proposeMatch(
+    @Args('game', text()) game: string,
+    @Args('agents', { type: () => [String], description: 'In the order of their seats.' }) agents: string[],
+    @Args('stakeCents', { ...text('Each seat stakes this much.'), defaultValue: '0' }) stakeCents: string,
+    @Args('seed', { ...text('Chance and agents draw from it.'), nullable: true }) seed: string | undefined,
+    @Context() context: RequestContext,
+  ) {
+    const meta = this.meta(context, 'ProposeMatch');
+    this.assertGame(game);
+    const seats = await Promise.all(agents.map((agentId) => this.seatOf(agentId, game)));
+    const matchId = derivedId(meta.id, 'match');
+    const { rakeBps } = this.ports;
+    const data = { matchId, game, seed: seed ?? matchId, seats, stakeCents, currency: 'PLAY', rakeBps };
+    return this.send(matchId, new ProposeMatch(data, meta));
+  }
+
+  private meta(context: RequestContext, commandType: string): CommandMeta {
+    return metaOf(this.ports, context, commandType);
+  }
+
+  private async send(id: string, command: Command): Promise<Receipt> {
+    const handled: Handled = await this.commands.execute(command);
+    const { position, repeated } = handled;
+    return { id, events: handled.events.map((event) => event.type), position, repeated };
+  }
+
+  private async seatOf(agentId: string, game: string) {
+    const agent = await agentById(this.ports.database, agentId);
+    if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}.`);
+    if (!agent.games.includes(game)) {
+      throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${agent.games.join(', ')}, not ${game}.`);
+    }
+    const { ownerId: accountId, version, codeDigest } = agent;
+    return { agentId, accountId, version, codeDigest };
+  }
+
+  private assertGame(game: string): void {
+    const { games } = this.ports;
+    if (!games.includes(game)) {
+      throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${games.join(', ')}.`);
+    }
+  }
+
+  private async assertRunnable(source: string, bytes: number): Promise<void> {
+    const { sourceBytesMax } = this.ports;
+    if (bytes > sourceBytesMax) {
+      throw new AgonError('AGENTS.BROKEN_CODE', `The code has ${bytes} bytes; the limit is ${sourceBytesMax}.`);
+    }
+    const checked = await this.ports.checkSource(source);
+    if (!checked.ok) {
+      const { rule, detail } = checked;
+      throw new AgonError('AGENTS.BROKEN_CODE', `The code cannot play (${rule}): ${detail}`, { rule });
+    }
+  }
+}

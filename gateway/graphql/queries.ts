@@ -1,0 +1,113 @@
+import { Inject } from '@nestjs/common';
+import { Args, Int, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
+import { agentById, listAgents, versionsOf } from '../../projections/agents/query.js';
+import { listBalances } from '../../projections/balances/query.js';
+import { PAGE_MAX, type Page } from '../../projections/engine/page.js';
+import { leaderboard, ratingHistoryOf } from '../../projections/leaderboards/query.js';
+import { listMatches, matchById, turnsOf } from '../../projections/matches/query.js';
+import type { MatchRow } from '../../projections/matches/table.js';
+import { AgonError } from '../../services/kernel/index.js';
+import { type GatewayPorts, PORTS } from '../ports.js';
+import { Agent, AgentPage, AgentVersion, Balance, Match, MatchPage, RatingChange, Standing, Turn } from './types.js';
+
+const FIRST = { type: () => Int, nullable: true, description: `1 to ${PAGE_MAX}; 20 when left out.` } as const;
+const TEXT = { type: () => String, nullable: true } as const;
+
+/** Everything that can be read. */
+@Resolver()
+export class Queries {
+  constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
+
+  @Query(() => [String], { description: 'The games that are played here.' })
+  games() {
+    return this.ports.games;
+  }
+
+  @Query(() => AgentPage)
+  async agents(
+    @Args('first', FIRST) first?: number,
+    @Args('after', TEXT) after?: string,
+    @Args('ownerId', TEXT) ownerId?: string,
+  ) {
+    return connection(await listAgents(this.ports.database, { first, after, ...(ownerId ? { ownerId } : {}) }));
+  }
+
+  @Query(() => Agent, { nullable: true })
+  agent(@Args('agentId', { type: () => String }) agentId: string) {
+    return agentById(this.ports.database, agentId);
+  }
+
+  @Query(() => MatchPage, { description: 'Newest first.' })
+  async matches(
+    @Args('first', FIRST) first?: number,
+    @Args('after', TEXT) after?: string,
+    @Args('game', TEXT) game?: string,
+    @Args('status', TEXT) status?: string,
+    @Args('agentId', TEXT) agentId?: string,
+  ) {
+    const page = await listMatches(this.ports.database, { first, after, game, status, agentId });
+    return connection({ ...page, rows: page.rows.map(matchOf) });
+  }
+
+  @Query(() => Match, { nullable: true })
+  async match(@Args('matchId', { type: () => String }) matchId: string) {
+    const row = await matchById(this.ports.database, matchId);
+    return row && matchOf(row);
+  }
+
+  @Query(() => [Standing])
+  leaderboard(@Args('game', { type: () => String }) game: string, @Args('first', FIRST) first = 20) {
+    if (!this.ports.games.includes(game)) {
+      throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${this.ports.games.join(', ')}.`);
+    }
+    if (first < 1 || first > PAGE_MAX) throw new AgonError('QUERY.BAD_PAGE', `first is 1 to ${PAGE_MAX}.`);
+    return leaderboard(this.ports.database, game, first);
+  }
+
+  @Query(() => [RatingChange], { description: 'How a rating came about, match by match.' })
+  ratingHistory(
+    @Args('game', { type: () => String }) game: string,
+    @Args('agentId', { type: () => String }) agentId: string,
+  ) {
+    return ratingHistoryOf(this.ports.database, game, agentId);
+  }
+
+  @Query(() => [Balance])
+  async balances(@Args('accountId', TEXT) accountId?: string) {
+    const rows = await listBalances(this.ports.database, accountId);
+    return rows.map((row) => ({ ...row, balanceCents: row.balanceCents.toString() }));
+  }
+}
+
+@Resolver(() => Match)
+export class MatchFields {
+  constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
+
+  @ResolveField(() => [Turn])
+  async transcript(@Parent() match: Match) {
+    const rows = await turnsOf(this.ports.database, match.matchId);
+    return rows.map((row) => ({ ...row, fuel: row.fuel.toString() }));
+  }
+}
+
+@Resolver(() => Agent)
+export class AgentFields {
+  constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
+
+  @ResolveField(() => [AgentVersion])
+  versions(@Parent() agent: Agent) {
+    return versionsOf(this.ports.database, agent.agentId);
+  }
+}
+
+const connection = <Row>(page: Page<Row>) => ({
+  nodes: page.rows,
+  pageInfo: { hasNextPage: page.next !== undefined, endCursor: page.next ?? null },
+});
+
+const matchOf = (row: MatchRow) => ({
+  ...row,
+  stakeCents: row.stakeCents.toString(),
+  potCents: row.potCents.toString(),
+  rakeCents: row.rakeCents.toString(),
+});

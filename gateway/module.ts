@@ -1,0 +1,61 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { CqrsModule } from '@nestjs/cqrs';
+import { GraphQLModule } from '@nestjs/graphql';
+import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
+import type { FastifyRequest } from 'fastify';
+import { type ExecutionResult, GraphQLError } from 'graphql';
+import type { Context, Handle } from '../services/kernel/index.js';
+import { contextModule, HANDLE } from '../services/kernel/nest.js';
+import { contextOf } from './auth/actor.js';
+import { Mutations } from './graphql/mutations.js';
+import { AgentFields, MatchFields, Queries } from './graphql/queries.js';
+import { type GatewayPorts, PORTS } from './ports.js';
+import { problemOf } from './problem.js';
+import { HealthController } from './rest/health.js';
+
+const QUERY_DEPTH_MAX = 8;
+
+@Module({})
+export class GatewayModule {
+  /** The doors of the arena over the given contexts and ports. */
+  static over(options: { contexts: readonly Context[]; handle: Handle; ports: GatewayPorts }): DynamicModule {
+    const { contexts, handle, ports } = options;
+    return {
+      module: GatewayModule,
+      imports: [
+        { module: class KernelModule {}, global: true, providers: kernel(handle, ports), exports: [HANDLE, PORTS] },
+        CqrsModule.forRoot(),
+        ...contexts.map(contextModule),
+        GraphQLModule.forRoot<MercuriusDriverConfig>({
+          driver: MercuriusDriver,
+          autoSchemaFile: true,
+          graphiql: true,
+          queryDepth: QUERY_DEPTH_MAX,
+          context: (request: FastifyRequest) => contextOf(ports, request),
+          errorFormatter: (execution) => formatErrors(execution),
+        }),
+      ],
+      controllers: [HealthController],
+      providers: [Queries, MatchFields, AgentFields, Mutations],
+    };
+  }
+}
+
+const kernel = (handle: Handle, ports: GatewayPorts) => [
+  { provide: HANDLE, useValue: handle },
+  { provide: PORTS, useValue: ports },
+];
+
+/** Errors leave as GraphQL errors with our stable code; only what GraphQL itself found wrong keeps its own words. */
+function formatErrors(execution: { errors?: readonly GraphQLError[]; data?: ExecutionResult['data'] }) {
+  const errors = (execution.errors ?? []).map((error) => {
+    if (!error.originalError) return error;
+    const { detail, code, status } = problemOf(error.originalError);
+    return new GraphQLError(detail, {
+      nodes: error.nodes ?? null,
+      path: error.path ?? null,
+      extensions: { code, status },
+    });
+  });
+  return { statusCode: 200, response: { data: execution.data ?? null, errors } };
+}

@@ -1,0 +1,31 @@
+import type { Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
+import type { Actor, Artifacts, Clock, Ids } from '../services/kernel/index.js';
+
+/** One part of the arena that must work before the gateway says it is ready. */
+export interface PartStatus {
+  readonly part: string;
+  readonly ready: boolean;
+  readonly detail: string;
+}
+
+/** What the gateway needs from whoever puts the arena together. */
+export interface GatewayPorts {
+  readonly database: DataSource;
+  readonly artifacts: Artifacts;
+  readonly metrics: Registry;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly rakeBps: number;
+  readonly games: readonly string[];
+  readonly version: string;
+  /** Refuses code that cannot run, before it becomes an agent. */
+  checkSource(source: string): Promise<{ ok: true } | { ok: false; rule: string; detail: string }>;
+  readonly sourceBytesMax: number;
+  status(): Promise<readonly PartStatus[]>;
+  /** The actor behind a bearer token, if it is one of ours. */
+  actorOf(token: string): Actor | undefined;
+}
+
+/** The provider token of the ports. */
+export const PORTS = Symbol('gateway ports');

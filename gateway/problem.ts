@@ -1,0 +1,55 @@
+import { AgonError, asAgonError } from '../services/kernel/index.js';
+
+/** The one place where codes become HTTP. The longest prefix that fits decides. */
+const STATUS_BY_CODE: Readonly<Record<string, number>> = {
+  'AUTH.UNAUTHENTICATED': 401,
+  'AUTH.FORBIDDEN': 403,
+  'COMMAND.INVALID': 400,
+  'COMMAND.KEY_REUSED': 422,
+  'COMMAND.CONTENDED': 409,
+  'ACCOUNTS.TAKEN': 409,
+  'AGENTS.EXISTS': 409,
+  'AGENTS.UNKNOWN': 404,
+  'AGENTS.BROKEN_CODE': 422,
+  'ARENA.UNKNOWN_MATCH': 404,
+  'QUERY.': 400,
+  'MONEY.': 400,
+  'SANDBOX.UNKNOWN_GAME': 400,
+  'STORE.TOO_LARGE': 413,
+  'STORE.FULL': 507,
+  'ACCOUNTS.': 409,
+  'AGENTS.': 409,
+  'ARENA.': 409,
+  'WALLET.': 409,
+};
+
+export function statusOf(code: string): number {
+  const prefixes = Object.keys(STATUS_BY_CODE).filter((prefix) => code.startsWith(prefix));
+  const longest = prefixes.sort((a, b) => b.length - a.length)[0];
+  return longest === undefined ? 500 : (STATUS_BY_CODE[longest] ?? 500);
+}
+
+/** RFC 9457 problem details. What was not meant for the caller is not shown to the caller. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+  readonly [extension: string]: unknown;
+}
+
+export function problemOf(thrown: unknown): Problem {
+  const error = asAgonError(thrown);
+  const status = statusOf(error.code);
+  const internal = status === 500;
+  const code = internal && !(thrown instanceof AgonError) ? 'INTERNAL' : error.code;
+  return {
+    ...(internal ? {} : error.details),
+    type: 'about:blank',
+    title: code,
+    status,
+    code,
+    detail: internal ? 'Something went wrong inside Agon. The operator finds it in the log.' : error.message,
+  };
+}

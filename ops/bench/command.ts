@@ -1,0 +1,77 @@
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { MemoryEventStore } from '../../services/adapters/store/memory.js';
+import {
+  type Command,
+  createHandle,
+  type EventStore,
+  newMeta,
+  type SealedEvent,
+  storeLimits,
+} from '../../services/kernel/index.js';
+import { GrantCredits, wallet } from '../../services/wallet/index.js';
+import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';
+import { drive, withFolder } from './workload.js';
+
+const STREAMS = 64;
+const COMMANDS = 19_200;
+const OPERATOR = { id: 'ada', role: 'operator' } as const;
+
+/** The whole write path, from a command's input to its acknowledgement, against appending the events it ends in. */
+export async function command(options: BenchOptions): Promise<Report> {
+  const perStream = (options.quick ? COMMANDS / 10 : COMMANDS) / STREAMS;
+  const events = await sealedBy(perStream);
+  const inputs = Array.from({ length: STREAMS }, () => Array.from({ length: perStream }, (_, i) => i));
+  const measured = await race(
+    [
+      {
+        name: 'command',
+        run: () =>
+          withStore(async (store) => {
+            const handle = createHandle({ store });
+            return drive(inputs, (i, stream) => handle(wallet, grant(stream, i)));
+          }),
+      },
+      {
+        name: 'append',
+        run: () =>
+          withStore((store) => drive(events, (event) => store.append(event.stream, event.revision - 1, [event]))),
+      },
+    ],
+    options,
+  );
+  return {
+    results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
+    ratios: { append: ratio(measured, 'command', 'append') },
+    targets: { append: 0.5 },
+    notes: ['GrantCredits on 64 wallets, 64 in flight; the command is parsed and built inside the measured path.'],
+  };
+}
+
+const grant = (stream: number, i: number): Command =>
+  new GrantCredits(
+    { accountId: `player-${stream}`, amountCents: `${1000 + i}`, currency: 'PLAY', reason: 'Weekly allowance' },
+    newMeta(OPERATOR),
+  );
+
+/** The events of the same commands, as handle() seals them. */
+async function sealedBy(perStream: number): Promise<SealedEvent[][]> {
+  const store = new MemoryEventStore();
+  const handle = createHandle({ store });
+  const streams: SealedEvent[][] = [];
+  for (let stream = 0; stream < STREAMS; stream++) {
+    for (let i = 0; i < perStream; i++) await handle(wallet, grant(stream, i));
+    const recorded = await store.readStream(`wallet-player-${stream}`, { limit: storeLimits.pageEventsMax });
+    streams.push(recorded.map(({ position: _, ...sealed }) => sealed));
+  }
+  return streams;
+}
+
+const withStore = (use: (store: EventStore) => Promise<number>): Promise<number> =>
+  withFolder(async (folder) => {
+    const store = await LmdbEventStore.open(folder);
+    try {
+      return await use(store);
+    } finally {
+      await store.close();
+    }
+  });

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { arenaEvents } from '../../services/arena/index.js';
+import { type Catalogue, checkedData, type EventStore, type SealedEvent } from '../../services/kernel/index.js';
+import { walletEvents } from '../../services/wallet/index.js';
+import { newEventMeta, StreamWriter } from './workload.js';
+
+const ACCOUNTS = 1_000;
+const MATCHES_AT_ONCE = 64;
+const TURNS = 12;
+const CODE_DIGEST = 'c0de'.repeat(16);
+const [game, currency, stakeCents, driver] = ['connect-four', 'PLAY', '500', 'quickjs'];
+
+/**
+ * Fills a store with what an arena's log looks like: staked matches of two, with their turns, and the wallets behind
+ * them. Returns how many events there are; it stops at the first whole match beyond the number asked for.
+ */
+export async function writeHistory(store: EventStore, eventsMin: number): Promise<number> {
+  const wallets = Array.from({ length: ACCOUNTS }, (_, i) => new StreamWriter(`wallet-player-${i}`));
+  let count = 0;
+  while (count < eventsMin) {
+    const appends: Promise<unknown>[] = [];
+    for (let i = 0; i < MATCHES_AT_ONCE && count < eventsMin; i++) {
+      const events = matchHistory(wallets);
+      if (count === 0) for (const event of events) assertReal(event);
+      count += events.length;
+      for (const group of byStream(events)) {
+        const first = group[0] as SealedEvent;
+        appends.push(store.append(first.stream, first.revision - 1, group));
+      }
+    }
+    await Promise.all(appends);
+  }
+  return count;
+}
+
+/** A benchmark on events that no decider would emit would measure something else. */
+function assertReal(event: SealedEvent): void {
+  const catalogue: Catalogue = event.stream.startsWith('wallet-') ? walletEvents : arenaEvents;
+  checkedData(catalogue, event);
+}
+
+function matchHistory(wallets: readonly StreamWriter[]): SealedEvent[] {
+  const matchId = randomUUID();
+  const match = new StreamWriter(`match-${matchId}`);
+  const first = Math.floor(Math.random() * wallets.length);
+  const players = [first, (first + 1) % wallets.length].map((index) => ({
+    account: wallets[index] as StreamWriter,
+    accountId: `player-${index}`,
+    agentId: `player-${index}/four`,
+  }));
+  const terms = { matchId, game, stakeCents, currency };
+  const money = (seat: number, amountCents: string) => ({
+    accountId: `${players[seat]?.accountId}`,
+    amountCents,
+    currency,
+    purpose: { kind: 'match', matchId, seat },
+  });
+  const seats = players.map(({ accountId, agentId }) => ({ accountId, agentId, version: 1, codeDigest: CODE_DIGEST }));
+  const events = players.map(({ account, accountId }) =>
+    account.next('CreditsGranted', { accountId, amountCents: stakeCents, currency, reason: 'Weekly allowance' }),
+  );
+  events.push(match.next('MatchProposed', { ...terms, seed: `s-${matchId}`, seats, rakeBps: 1000 }));
+  players.forEach(({ account }, seat) => {
+    events.push(account.next('FundsHeld', { ...money(seat, stakeCents), holdId: `${matchId}:${seat}` }));
+    events.push(match.next('StakeEscrowed', { matchId, seat }));
+  });
+  events.push(match.next('MatchReady', { matchId }));
+  const leaseUntil = new Date().toISOString();
+  events.push(match.next('MatchClaimed', { matchId, runnerId: 'runner-1', attempt: 1, leaseUntil }));
+  const report = newEventMeta();
+  for (let turn = 0; turn < TURNS; turn++) {
+    const action = { column: Math.floor(Math.random() * 7) };
+    events.push(match.next('TurnPlayed', { matchId, turn, seat: turn % 2, action, fuel: 1_000 + turn * 37 }, report));
+  }
+  const outcome = { winner: 0, scores: [1, 0], reason: 'line', detail: 'Four in a row.', seatAtFault: null };
+  const usage = [0, 1].map((seat) => ({ fuel: 9_000 + seat, peakMemoryBytes: 70_000 }));
+  const execution = { driver, gameVersion: 1, limits: { fuel: 1_000_000, memoryBytes: 8_388_608 }, usage };
+  events.push(match.next('MatchPlayed', { matchId, runnerId: 'runner-1', attempt: 1, outcome, execution }, report));
+  const paid = players.map(({ accountId, agentId }, seat) => ({
+    accountId,
+    agentId,
+    score: 1 - seat,
+    payoutCents: seat === 0 ? '900' : '0',
+  }));
+  events.push(match.next('MatchSettled', { ...terms, potCents: '1000', rakeCents: '100', seats: paid }, report));
+  players.forEach(({ account }, seat) => {
+    events.push(account.next('HoldPosted', { ...money(seat, stakeCents), holdId: `${matchId}:${seat}` }));
+    if (seat === 0) events.push(account.next('FundsCredited', money(seat, '900')));
+  });
+  return events;
+}
+
+/** Neighbours of one stream share an append, as they would if one command had emitted them. */
+function byStream(events: readonly SealedEvent[]): SealedEvent[][] {
+  const groups: SealedEvent[][] = [];
+  for (const event of events) {
+    const group = groups.at(-1);
+    if (group?.[0]?.stream === event.stream) group.push(event);
+    else groups.push([event]);
+  }
+  return groups;
+}

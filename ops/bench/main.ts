@@ -1,0 +1,58 @@
+import { argv, exit, stderr, stdout } from 'node:process';
+import { parseArgs } from 'node:util';
+import { asAgonError } from '../../services/kernel/index.js';
+import { append } from './append.js';
+import { command } from './command.js';
+import { replay } from './replay.js';
+import { type BenchOptions, type Report, tableOf } from './rounds.js';
+
+const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report>>> = { append, command, replay };
+
+const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
+
+  append    events appended and acknowledged a second: ours, a raw file, SQLite, emmett on PostgreSQL
+  command   the whole write path against bare appends
+  replay    folding a million events against parsing them as JSON
+
+  --json      one line of JSON on stdout; progress goes to stderr
+  --rounds N  measured rounds, interleaved; at least 5 (5)
+  --quick     a fraction of the events: shows that it runs, not how fast
+`;
+
+const ROUNDS_MIN = 5;
+
+try {
+  const { positionals, values } = parseArgs({
+    args: argv.slice(2),
+    allowPositionals: true,
+    options: {
+      help: { type: 'boolean', short: 'h', default: false },
+      json: { type: 'boolean', default: false },
+      quick: { type: 'boolean', default: false },
+      rounds: { type: 'string', default: `${ROUNDS_MIN}` },
+    },
+  });
+  if (values.help) {
+    stdout.write(help);
+    exit(0);
+  }
+  const [name = '', ...rest] = positionals;
+  const bench = Object.hasOwn(benches, name) ? benches[name] : undefined;
+  const rounds = Number(values.rounds);
+  if (!bench || rest.length > 0) refuse(`There is no benchmark "${positionals.join(' ')}".`);
+  if (!Number.isInteger(rounds) || rounds < ROUNDS_MIN) refuse(`--rounds is a whole number from ${ROUNDS_MIN} on.`);
+  const progress = (line: string) => stderr.write(`${line}\n`);
+  const report = await bench({ rounds, quick: values.quick, progress });
+  const { results, ratios } = report;
+  stdout.write(values.json ? `${JSON.stringify({ bench: name, results, ratios })}\n` : `\n${tableOf(name, report)}\n`);
+} catch (error) {
+  const { code, message } = asAgonError(error);
+  if ((error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')) refuse(message);
+  stderr.write(`${code}: ${message}\n`);
+  exit(1);
+}
+
+function refuse(why: string): never {
+  stderr.write(`${why}\n\n${help}`);
+  exit(2);
+}

@@ -1,0 +1,79 @@
+import { hash, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type EventMeta, GENESIS_HASH, type SealedEvent, seal } from '../../services/kernel/index.js';
+
+/** A stream's events, sealed one after the other, ready to be appended. */
+export class StreamWriter {
+  private revision = -1;
+  private prevHash = GENESIS_HASH;
+
+  constructor(readonly stream: string) {}
+
+  /** Events of one command share its meta, and with it the command's id. */
+  next(type: string, data: Readonly<Record<string, unknown>>, meta: EventMeta = newEventMeta()): SealedEvent {
+    const event = seal({
+      id: randomUUID(),
+      type,
+      version: 1,
+      stream: this.stream,
+      revision: ++this.revision,
+      time: new Date().toISOString(),
+      data,
+      meta,
+      prevHash: this.prevHash,
+    });
+    this.prevHash = event.hash;
+    return event;
+  }
+}
+
+export function newEventMeta(): EventMeta {
+  const commandId = randomUUID();
+  const actor = { id: 'ada', role: 'operator' } as const;
+  return { commandId, inputHash: hash('sha256', commandId), correlationId: commandId, causationId: commandId, actor };
+}
+
+/** As many wallets as writers, each with its share of the events. */
+export function walletStreams(writers: number, eventsTotal: number): SealedEvent[][] {
+  return Array.from({ length: writers }, (_, writer) => {
+    const accountId = `player-${writer}`;
+    const stream = new StreamWriter(`wallet-${accountId}`);
+    return Array.from({ length: Math.ceil(eventsTotal / writers) }, (_, i) => {
+      const matchId = randomUUID();
+      return stream.next('FundsHeld', {
+        accountId,
+        amountCents: `${100 + i}`,
+        currency: 'PLAY',
+        holdId: `${matchId}:${i % 2}`,
+        purpose: { kind: 'match', matchId, seat: i % 2 },
+      });
+    });
+  });
+}
+
+/** Every writer works through its own list, one item at a time. Returns items a second, from first to last answer. */
+export async function drive<T>(
+  lists: readonly (readonly T[])[],
+  work: (item: T, list: number) => Promise<unknown>,
+): Promise<number> {
+  const startedMs = performance.now();
+  await Promise.all(
+    lists.map(async (items, list) => {
+      for (const item of items) await work(item, list);
+    }),
+  );
+  const count = lists.reduce((sum, items) => sum + items.length, 0);
+  return (count / (performance.now() - startedMs)) * 1000;
+}
+
+/** Lends a folder that is gone afterwards, whatever happens. */
+export async function withFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'agon-bench-'));
+  try {
+    return await use(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,120 @@
+import { argv, env, exit } from 'node:process';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { gameNames } from '../../sandbox-runner/index.js';
+import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
+import { version } from '../version.js';
+import { EXIT, type OutputOptions, printError } from './output.js';
+import { listMatches, showLeaderboard, showMatch, showStatus, submitAgent, tailLog, verifyLog } from './read.js';
+import { demo, start } from './serve.js';
+
+type Flags = OutputOptions & { data?: string };
+
+const config = (flags: Record<string, unknown> = {}): Config => {
+  const { data, ...rest } = flags;
+  return parseConfig({ ...rest, dataDir: data }, env);
+};
+const dataDirOf = (flags: Flags): string => config({ data: flags.data }).dataDir;
+
+const count = (min: number, max: number) => (text: string) => {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < min || value > max) throw new InvalidArgumentError(`It is ${min} to ${max}.`);
+  return value;
+};
+
+const program = new Command('agon')
+  .description('An event-sourced arena for AI agents: matches in sandboxes, one log, verdicts that anyone can replay.')
+  .version(version)
+  .showHelpAfterError('Run with --help for the flags and examples.')
+  .exitOverride();
+
+/** Every command has these two. */
+const command = (parent: Command, name: string, summary: string): Command =>
+  parent
+    .command(name)
+    .description(summary)
+    .exitOverride()
+    .option('--data <folder>', 'the data folder (default: .agon, or AGON_DATA)')
+    .option('--json', 'one line of JSON instead of text');
+
+let exitCode: number = EXIT.ok;
+const run =
+  <Args extends unknown[]>(action: (...args: Args) => Promise<number>) =>
+  async (...args: Args): Promise<void> => {
+    exitCode = await action(...args);
+  };
+
+command(
+  program,
+  'start',
+  'Start the arena and serve until Ctrl-C. The first start lets the house agents play a ladder.',
+)
+  .option('--port <port>', 'the port of the gateway; 0 takes a free one (default: 4600)')
+  .option('--host <host>', 'the address to listen on (default: 127.0.0.1)')
+  .option('--cells <n>', 'sandbox cells that play side by side (default: one a core)')
+  .option('--rake-bps <n>', 'the house share of a decided pot in 1/100 percent, 500 to 1500 (default: 1000)')
+  .option('--no-ladder', 'start empty, without house agents')
+  .action(
+    run((flags) => {
+      const { ladder, json, ...rest } = flags;
+      return start(config(rest), { ladder, json });
+    }),
+  );
+
+command(program, 'demo', 'Play a ladder of the house agents in a folder of its own, check everything, and stop.')
+  .option('--matches <n>', 'how many matches', count(1, 100_000), 100)
+  .option('--seed <text>', 'the same seed gives the same matches', 'demo')
+  .addHelpText('after', '\nExample:\n  agon demo --matches 200 --json')
+  .action(run((flags) => demo((data) => config({ data, port: 0 }), flags)));
+
+command(
+  program,
+  'status',
+  'Say whether an arena runs on the data folder, and how its parts are. Exits 1 if not ready.',
+).action(run((flags: Flags) => showStatus(dataDirOf(flags), flags)));
+
+command(program, 'leaderboard', 'Show the ratings, recomputed from the log.')
+  .argument('[game]', `one of ${gameNames.join(', ')}; all when left out`)
+  .action(run((game: string | undefined, flags: Flags) => showLeaderboard(dataDirOf(flags), game, flags)));
+
+const log = program.command('log').description('Read and check the event log.').exitOverride();
+command(log, 'tail', 'Show the last events.')
+  .option('-n, --lines <n>', 'how many', count(0, 1_000_000), 20)
+  .option('-f, --follow', 'go on as new events come', false)
+  .option('--stream <name>', 'only of this stream, e.g. wallet-gold')
+  .option('--type <type>', 'only of this type, e.g. MatchSettled')
+  .action(run((flags) => tailLog(dataDirOf(flags), flags)));
+command(log, 'verify', 'Re-check every hash and every chain. Exits 1 and names the event if one does not hold.').action(
+  run((flags: Flags) => verifyLog(dataDirOf(flags), flags)),
+);
+
+const agent = program.command('agent').description('Work with agents.').exitOverride();
+command(agent, 'submit', 'Submit a JavaScript agent to the running arena, or a new version of it.')
+  .argument('<file>', 'JavaScript that defines act(observation)')
+  .requiredOption('--owner <account>', 'whose agent it is')
+  .option('--name <name>', "the agent's name (default: the file's)")
+  .option('--games <list>', 'games it plays, with commas between', gameNames.join(','))
+  .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
+  .action(run((file: string, flags) => submitAgent(dataDirOf(flags), file, flags)));
+
+const match = program.command('match').description('Look at matches.').exitOverride();
+command(match, 'list', 'Show the newest matches.')
+  .option('-n, --lines <n>', 'how many', count(1, 100_000), 20)
+  .action(run((flags) => listMatches(dataDirOf(flags), flags.lines, flags)));
+command(match, 'show', 'Draw a match turn by turn.')
+  .argument('<id>', 'the id, the first letters of it, or "latest"')
+  .action(run((id: string, flags: Flags) => showMatch(dataDirOf(flags), id, flags)));
+
+/** Usage errors exit 2, everything refused or failed exits 1; nobody ever sees a stack trace. */
+function codeFor(error: unknown, options: OutputOptions): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  printError(options, error);
+  const usage = ['CONFIG.INVALID', 'CONFIG.UNKNOWN', 'SANDBOX.UNKNOWN_GAME'].some((code) => isAgonError(error, code));
+  return usage ? EXIT.usage : EXIT.failed;
+}
+
+try {
+  await program.parseAsync(argv);
+} catch (error) {
+  exitCode = codeFor(error, { json: argv.includes('--json') });
+}
+exit(exitCode);

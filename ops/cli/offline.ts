@@ -1,0 +1,40 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Projector } from '../../projections/engine/projector.js';
+import type { View } from '../../projections/engine/view.js';
+import { MemorySink } from '../../projections/sinks/memory.js';
+import { upcast } from '../../projections/views.js';
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { AgonError, type EventStore } from '../../services/kernel/index.js';
+import { folderLayout } from '../embedded/data-folder.js';
+
+/** Opens the log of a data folder for reading. Works beside a running arena, and without one. */
+export async function withLog<T>(dataDir: string, use: (store: EventStore) => Promise<T>): Promise<T> {
+  const folder = folderLayout(dataDir).log;
+  if (!existsSync(join(folder, 'events.mdb'))) {
+    throw new AgonError(
+      'DATA.EMPTY',
+      `There is no arena in ${dataDir}. Start one with "agon start", or name its folder with --data.`,
+    );
+  }
+  const store = await LmdbEventStore.open(folder, { readOnly: true });
+  try {
+    return await use(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Reads the whole log into a view, in memory: the same rows that the database holds, without the database. */
+export async function readView(store: EventStore, view: View): Promise<MemorySink> {
+  const sink = new MemorySink();
+  const projector = new Projector(view, sink, upcast);
+  const wanted = new Set(view.types);
+  for (let after = 0; ; ) {
+    const events = await store.readAll({ after, limit: 1024 });
+    const last = events.at(-1);
+    if (!last) return sink;
+    await projector.project(events.filter((event) => wanted.has(event.type)));
+    after = last.position;
+  }
+}

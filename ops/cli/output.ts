@@ -1,0 +1,75 @@
+import { stderr, stdout } from 'node:process';
+import pc from 'picocolors';
+import { asAgonError } from '../../services/kernel/index.js';
+
+/** Exit codes that scripts can trust. */
+export const EXIT = { ok: 0, failed: 1, usage: 2, interrupted: 130 } as const;
+
+/** Colours only on a terminal; NO_COLOR and FORCE_COLOR are respected. */
+export const colour = pc.createColors(pc.isColorSupported && (stdout.isTTY ?? false));
+
+export interface OutputOptions {
+  readonly json?: boolean;
+}
+
+/** One line of JSON, or the text for people. */
+export function print(options: OutputOptions, value: unknown, text: string): void {
+  stdout.write(options.json ? `${toJson(value)}\n` : `${text}\n`);
+}
+
+/** JSON with amounts as strings, since JSON has no big integers. */
+export const toJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, item) => (typeof item === 'bigint' ? item.toString() : item));
+
+export function printError(options: OutputOptions, thrown: unknown): void {
+  const { code, message, details } = asAgonError(thrown);
+  if (options.json) stderr.write(`${toJson({ error: { code, message, details } })}\n`);
+  else stderr.write(`${pc.createColors(stderr.isTTY ?? false).red('error')} ${code}: ${message}\n`);
+}
+
+export type Alignment = 'left' | 'right';
+
+/** @example table(['agent', 'rating'], [['gold.minimax', '1612']], ['left', 'right']) */
+export function table(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  align: readonly Alignment[],
+): string {
+  const widths = head.map((title, i) => Math.max(visible(title), ...rows.map((row) => visible(row[i] ?? ''))));
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, i) => {
+        const pad = ' '.repeat(Math.max(0, (widths[i] ?? 0) - visible(cell)));
+        return align[i] === 'right' ? pad + cell : cell + pad;
+      })
+      .join('  ')
+      .trimEnd();
+  return [line(head.map((title) => colour.bold(title))), ...rows.map(line)].join('\n');
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control sequences, and they have no width.
+const visible = (text: string) => [...text.replace(/\u001b\[\d+m/g, '')].length;
+
+/** A progress bar on a terminal's standard error; elsewhere a line at each tenth, so that logs stay readable. */
+export function progress(label: string): { at(done: number, total: number): void; end(): void } {
+  const width = 28;
+  const startedMs = performance.now();
+  let lastTenth = -1;
+  return {
+    at(done, total) {
+      const share = total === 0 ? 1 : done / total;
+      if (stderr.isTTY) {
+        const filled = Math.round(share * width);
+        const bar = '█'.repeat(filled) + '░'.repeat(width - filled);
+        const leftS = done > 0 ? (((performance.now() - startedMs) / done) * (total - done)) / 1000 : 0;
+        stderr.write(`\r${label} ${bar} ${done}/${total}  ${Math.ceil(leftS)} s left   `);
+      } else if (Math.floor(share * 10) > lastTenth) {
+        lastTenth = Math.floor(share * 10);
+        stderr.write(`${label} ${done}/${total}\n`);
+      }
+    },
+    end() {
+      if (stderr.isTTY) stderr.write('\r\u001b[K');
+    },
+  };
+}

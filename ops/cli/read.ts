@@ -1,0 +1,204 @@
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { stdout } from 'node:process';
+import { rank, type Standing } from '../../projections/leaderboards/query.js';
+import { ratings } from '../../projections/leaderboards/table.js';
+import { leaderboardsView } from '../../projections/leaderboards/view.js';
+import { type MatchRow, matches, turns } from '../../projections/matches/table.js';
+import { matchesView } from '../../projections/matches/view.js';
+import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
+import { AgonError, type RecordedEvent } from '../../services/kernel/index.js';
+import { holderOf } from '../embedded/data-folder.js';
+import { describeMatch } from './board.js';
+import { readView, withLog } from './offline.js';
+import { colour, EXIT, type OutputOptions, print, progress, table, toJson } from './output.js';
+import { askArena } from './remote.js';
+import { verifyFolder } from './verify.js';
+
+export function leaderboardText(game: string, standings: readonly Standing[]): string {
+  const rows = standings.map((row) => [
+    `${row.rank}`,
+    row.agentId,
+    `${row.rating.toFixed(0)}${row.provisional ? '?' : ' '}`,
+    `${row.games}`,
+    `${row.wins}`,
+    `${row.draws}`,
+    `${row.losses}`,
+  ]);
+  const head = ['#', 'agent', 'rating ', 'games', 'won', 'drawn', 'lost'];
+  const align = ['right', 'left', 'right', 'right', 'right', 'right', 'right'] as const;
+  return `${colour.bold(game)}\n${table(head, rows, align)}\n`;
+}
+
+export function showLeaderboard(dataDir: string, game: string | undefined, options: OutputOptions): Promise<number> {
+  if (game !== undefined) gameNamed(game);
+  return withLog(dataDir, async (store) => {
+    const rows = await (await readView(store, leaderboardsView)).rows(ratings);
+    const wanted = gameNames.filter((name) => game === undefined || name === game);
+    const boards = wanted.map((name) => [name, rank(rows.filter((row) => row.game === name))] as const);
+    const legend = 'A "?" marks a provisional rating: fewer than 30 games.';
+    const text = boards.map(([name, standings]) => leaderboardText(name, standings)).join('\n');
+    print(options, Object.fromEntries(boards), `${text}\n${colour.dim(legend)}`);
+    return EXIT.ok;
+  });
+}
+
+export function listMatches(dataDir: string, limit: number, options: OutputOptions): Promise<number> {
+  return withLog(dataDir, async (store) => {
+    const all = await (await readView(store, matchesView)).rows(matches);
+    const newest = [...all].sort((a, b) => Number(b.position - a.position)).slice(0, limit);
+    const rows = newest.map((match) => [
+      match.matchId.slice(0, 8),
+      match.game,
+      match.seats.map((seat) => seat.agentId).join(' - '),
+      match.status === 'settled' ? match.seats.map((seat) => seat.score).join(' : ') : match.status,
+      match.reason,
+      `${match.turns}`,
+    ]);
+    const align = ['left', 'left', 'left', 'left', 'left', 'right'] as const;
+    print(options, newest, table(['match', 'game', 'agents', 'result', 'by', 'turns'], rows, align));
+    return EXIT.ok;
+  });
+}
+
+export function showMatch(dataDir: string, id: string, options: OutputOptions): Promise<number> {
+  return withLog(dataDir, async (store) => {
+    const sink = await readView(store, matchesView);
+    const match = oneMatch(await sink.rows(matches), id);
+    const its = (await sink.rows(turns)).filter((turn) => turn.matchId === match.matchId);
+    const transcript = its.map((turn) => ({ ...turn, action: JSON.parse(turn.action) as unknown }));
+    print(options, { ...match, transcript }, describeMatch(match, its));
+    return EXIT.ok;
+  });
+}
+
+/** A match by its id, by the first letters of it, or the latest one. */
+function oneMatch(all: readonly MatchRow[], id: string): MatchRow {
+  const found = id === 'latest' ? latest(all) : all.filter((match) => match.matchId.startsWith(id.toLowerCase()));
+  const [first, second] = found;
+  if (!first) throw new AgonError('ARENA.UNKNOWN_MATCH', `There is no match ${id}. See: agon match list.`);
+  if (second)
+    throw new AgonError('ARENA.AMBIGUOUS_MATCH', `${found.length} matches start with ${id}. Give more of the id.`);
+  return first;
+}
+
+const latest = (all: readonly MatchRow[]): readonly MatchRow[] =>
+  [...all].sort((a, b) => Number(b.position - a.position)).slice(0, 1);
+
+export async function verifyLog(dataDir: string, options: OutputOptions): Promise<number> {
+  const bar = progress('verifying');
+  const result = await verifyFolder(dataDir, options.json ? undefined : (done, total) => bar.at(done, total));
+  bar.end();
+  const { events, streams, fault } = result;
+  const good = `${colour.green('verified')}: ${events} events in ${streams} streams; every hash and every chain holds.`;
+  const bad = `${colour.red('not verified')}: ${fault?.message} (${events} events before it were checked.)`;
+  print(options, result, result.verified ? good : bad);
+  return result.verified ? EXIT.ok : EXIT.failed;
+}
+
+export function tailLog(
+  dataDir: string,
+  options: OutputOptions & { lines: number; follow: boolean; stream?: string; type?: string },
+): Promise<number> {
+  return withLog(dataDir, async (store) => {
+    const wanted = (event: RecordedEvent) =>
+      (options.stream === undefined || event.stream === options.stream) &&
+      (options.type === undefined || event.type === options.type);
+    const show = (event: RecordedEvent) => stdout.write(`${options.json ? toJson(event) : eventLine(event)}\n`);
+    const last: RecordedEvent[] = [];
+    let after = 0;
+    for (;;) {
+      const page = await store.readAll({ after, limit: 4096 });
+      if (page.length === 0) break;
+      last.push(...page.filter(wanted));
+      if (last.length > options.lines) last.splice(0, last.length - options.lines);
+      after = page.at(-1)?.position ?? after;
+    }
+    for (const event of last) show(event);
+    if (!options.follow) return EXIT.ok;
+    const subscription = store.subscribe({ after }, async (events) => {
+      for (const event of events) if (wanted(event)) show(event);
+    });
+    await new Promise<void>((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
+    await subscription.stop();
+    return EXIT.ok;
+  });
+}
+
+function eventLine(event: RecordedEvent): string {
+  const data = JSON.stringify(event.data);
+  const short = data.length > 110 ? `${data.slice(0, 109)}…` : data;
+  const place = `${`${event.position}`.padStart(7)}  ${colour.dim(event.time)}`;
+  return `${place}  ${colour.cyan(event.type.padEnd(15))}  ${event.stream}@${event.revision}  ${colour.dim(short)}`;
+}
+
+export async function showStatus(dataDir: string, options: OutputOptions): Promise<number> {
+  const holder = holderOf(dataDir);
+  const url = holder?.url;
+  const ready = url
+    ? await fetch(`${url}/readyz`)
+        .then((r) => r.json() as Promise<Ready>)
+        .catch(() => undefined)
+    : undefined;
+  const events = await withLog(dataDir, (store) => store.lastPosition()).catch(() => 0);
+  const result = { running: holder !== undefined, ...(holder ?? {}), dataDir, events, parts: ready?.parts ?? [] };
+  const parts = (ready?.parts ?? []).map((part) => [
+    part.ready ? colour.green('ok') : colour.red('down'),
+    part.part,
+    part.detail,
+  ]);
+  const head = holder ? `running (process ${holder.pid})${url ? ` at ${url}` : ''}` : 'not running';
+  const text = [
+    head,
+    `${events} events in ${dataDir}`,
+    ...(parts.length ? ['', table(['', 'part', 'detail'], parts, ['left', 'left', 'left'])] : []),
+  ];
+  print(options, result, text.join('\n'));
+  return holder && ready?.status === 'ready' ? EXIT.ok : EXIT.failed;
+}
+
+interface Ready {
+  readonly status: string;
+  readonly parts: readonly { part: string; ready: boolean; detail: string }[];
+}
+
+export async function submitAgent(
+  dataDir: string,
+  file: string,
+  options: OutputOptions & { owner: string; name?: string; games: string },
+): Promise<number> {
+  const source = readSource(file);
+  const name =
+    options.name ??
+    basename(file)
+      .replace(/\.[cm]?js$/, '')
+      .toLowerCase();
+  const games = options.games.split(',').map((game) => game.trim());
+  const mutation = `mutation Submit($ownerId: String!, $name: String!, $games: [String!]!, $source: String!) {
+    submitAgent(ownerId: $ownerId, name: $name, games: $games, source: $source) { id events position repeated }
+  }`;
+  const variables = { ownerId: options.owner, name, games, source };
+  const { submitAgent: receipt } = await askArena<{ submitAgent: Receipt }>(dataDir, mutation, variables);
+  const what = receipt.events.includes('AgentSubmitted')
+    ? 'submitted'
+    : receipt.events.length > 0
+      ? 'new version'
+      : 'unchanged';
+  print(options, { ...receipt, outcome: what }, `${colour.green(what)}: ${receipt.id}`);
+  return EXIT.ok;
+}
+
+interface Receipt {
+  readonly id: string;
+  readonly events: readonly string[];
+  readonly position: number;
+  readonly repeated: boolean;
+}
+
+function readSource(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new AgonError('FILE.UNREADABLE', `${file} cannot be read: ${(error as Error).message}.`);
+  }
+}

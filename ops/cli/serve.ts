@@ -1,0 +1,146 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { exit, stderr, stdout } from 'node:process';
+import { ledgerSums, listBalances } from '../../projections/balances/query.js';
+import { leaderboard } from '../../projections/leaderboards/query.js';
+import { countByStatus } from '../../projections/matches/query.js';
+import { gameNames } from '../../sandbox-runner/index.js';
+import { type Config, formatMoney } from '../../services/kernel/index.js';
+import { type Arena, startArena } from '../embedded/arena.js';
+import { playLadder } from '../embedded/ladder.js';
+import { colour, EXIT, type OutputOptions, print, progress } from './output.js';
+import { leaderboardText } from './read.js';
+import { verifyStore } from './verify.js';
+
+/** Matches that the house plays on the first start, so that there is something to look at. */
+export const FIRST_LADDER = { matches: 120, seed: 'house' } as const;
+
+/** Runs until a signal comes, then drains. A second signal does not wait. */
+function untilSignal(): { signal: AbortSignal; done: Promise<void> } {
+  const stopping = new AbortController();
+  const done = new Promise<void>((resolve) => {
+    const onSignal = () => {
+      if (stopping.signal.aborted) exit(EXIT.interrupted);
+      stopping.abort();
+      resolve();
+    };
+    process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  });
+  return { signal: stopping.signal, done };
+}
+
+export async function start(config: Config, options: OutputOptions & { ladder: boolean }): Promise<number> {
+  const { signal, done } = untilSignal();
+  const say = (text: string) => void (options.json ? stderr : stdout).write(`${text}\n`);
+  const arena = await startArena(config, {
+    onStep: (step) => stderr.isTTY && stderr.write(`\r\u001b[Kstarting ${step}`),
+  });
+  if (stderr.isTTY) stderr.write('\r\u001b[K');
+  try {
+    // Listening first: a port in use is told at once, not after a hundred matches.
+    const url = await arena.listen();
+    if (options.ladder && !signal.aborted) await firstLadder(arena, signal);
+    if (!signal.aborted) {
+      const events = await arena.store.lastPosition();
+      if (options.json) print(options, { url, graphql: `${url}/graphql`, dataDir: config.dataDir, events }, '');
+      else say(banner(url, config.dataDir, events));
+      await done;
+    }
+    if (!options.json) say('stopping');
+  } finally {
+    await arena.stop();
+  }
+  return EXIT.ok;
+}
+
+async function firstLadder(arena: Arena, signal: AbortSignal): Promise<void> {
+  const bar = progress('house ladder');
+  let shown = false;
+  const total = FIRST_LADDER.matches;
+  await playLadder(arena, {
+    ...FIRST_LADDER,
+    signal,
+    onProgress: (played) => {
+      if (played === total && !shown) return;
+      shown = true;
+      bar.at(played, total);
+    },
+  });
+  bar.end();
+}
+
+const banner = (url: string, dataDir: string, events: number) =>
+  [
+    `${colour.bold('Agon')} is ready.`,
+    '',
+    `  GraphQL     ${colour.cyan(`${url}/graphql`)}`,
+    `  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`,
+    `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
+    `  data        ${dataDir}  (${events} events)`,
+    '',
+    '  In another terminal: npx agon leaderboard, npx agon match list, npx agon log tail',
+    '  Ctrl-C drains and stops.',
+  ].join('\n');
+
+export async function demo(
+  config: (dataDir: string) => Config,
+  options: OutputOptions & { matches: number; seed: string; data?: string },
+): Promise<number> {
+  const { signal } = untilSignal();
+  const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'agon-demo-'));
+  const arena = await startArena(config(dataDir));
+  const bar = progress('playing');
+  try {
+    const startedMs = performance.now();
+    await playLadder(arena, {
+      matches: options.matches,
+      seed: options.seed,
+      signal,
+      onProgress: (done, total) => bar.at(done, total),
+    });
+    bar.end();
+    if (signal.aborted) return EXIT.interrupted;
+    const seconds = (performance.now() - startedMs) / 1000;
+    const result = await demoResult(arena, options, seconds);
+    print(options, result.json, result.text);
+    return result.good ? EXIT.ok : EXIT.failed;
+  } finally {
+    await arena.stop();
+  }
+}
+
+async function demoResult(arena: Arena, options: { matches: number; seed: string }, seconds: number) {
+  const { database, store, config } = arena;
+  const { settled = 0, voided = 0 } = await countByStatus(database);
+  const boards = await Promise.all(
+    gameNames.map(async (game) => [game, await leaderboard(database, game, 50)] as const),
+  );
+  const balances = await listBalances(database);
+  const sums = Object.values(ledgerSums(balances));
+  const ledgerSum = sums.reduce((total, sum) => total + (sum < 0n ? -sum : sum), 0n);
+  const log = await verifyStore(store);
+  const json = {
+    matches: options.matches,
+    settled,
+    voided,
+    seconds: Number(seconds.toFixed(2)),
+    leaderboard: Object.fromEntries(boards),
+    balances,
+    ledgerSum: Number(ledgerSum),
+    log,
+    seed: options.seed,
+    dataDir: config.dataDir,
+  };
+  const text = [
+    ...boards.map(([game, standings]) => leaderboardText(game, standings)),
+    ...balances.map(
+      (row) => `  ${row.account.padEnd(16)} ${formatMoney(row.balanceCents).padStart(12)} ${row.currency}`,
+    ),
+    '',
+    `${settled} of ${options.matches} matches settled in ${seconds.toFixed(1)} s; the ledger sums to ${formatMoney(ledgerSum)}; ` +
+      `${log.events} events ${log.verified ? 'verified' : 'NOT VERIFIED'}.`,
+    `The data stays in ${config.dataDir}; look around with --data ${config.dataDir}, and delete it when done.`,
+  ].join('\n');
+  return { json, text, good: settled === options.matches && ledgerSum === 0n && log.verified };
+}

@@ -1,0 +1,245 @@
+import 'reflect-metadata';
+import type { INestApplication } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { CommandBus } from '@nestjs/cqrs';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { DataSource } from 'typeorm';
+import { GatewayModule } from '../../gateway/module.js';
+import type { GatewayPorts, PartStatus } from '../../gateway/ports.js';
+import { Projector, runProjections } from '../../projections/engine/projector.js';
+import { openDatabase } from '../../projections/sinks/database.js';
+import { PostgresSink } from '../../projections/sinks/postgres.js';
+import { upcast, views } from '../../projections/views.js';
+import { CellPool, defaultLimits, gameNames } from '../../sandbox-runner/index.js';
+import { startRunner } from '../../sandbox-runner/runner.js';
+import { accounts } from '../../services/accounts/index.js';
+import { FileArtifacts } from '../../services/adapters/artifacts.js';
+import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
+import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { agents } from '../../services/agents/index.js';
+import { arena as arenaContext } from '../../services/arena/index.js';
+import {
+  AgonError,
+  type Artifacts,
+  type Clock,
+  type Command,
+  type Config,
+  type Consumer,
+  createHandle,
+  type EventStore,
+  type Handled,
+  type Ids,
+  type Policy,
+  type RecordedEvent,
+  randomIds,
+  systemClock,
+} from '../../services/kernel/index.js';
+import { wallet } from '../../services/wallet/index.js';
+import { startPostgres } from '../engines/postgres.js';
+import { version } from '../version.js';
+import { localArena } from './arena-port.js';
+import { DataFolder, sameToken } from './data-folder.js';
+import { Metrics } from './metrics.js';
+
+const GRACE_MS = 2_000;
+
+export const contexts = [accounts, agents, wallet, arenaContext] as const;
+
+export interface Arena {
+  readonly config: Config;
+  readonly store: EventStore;
+  readonly database: DataSource;
+  readonly artifacts: Artifacts;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  execute(command: Command): Promise<Handled>;
+  /** Resolves when everything that reacts to events has seen all of them, and nothing new came of it. */
+  settled(): Promise<void>;
+  /** Opens the doors; resolves with the address. */
+  listen(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface ArenaOptions {
+  readonly clock?: Clock;
+  readonly ids?: Ids;
+  /** Called with the name of each part as it comes up. */
+  readonly onStep?: (step: string) => void;
+}
+
+/**
+ * Puts the embedded arena together: one process, with PostgreSQL and the sandbox cells as its children. This is the
+ * composition root: the only place that knows which adapter stands behind which port.
+ */
+export async function startArena(config: Config, options: ArenaOptions = {}): Promise<Arena> {
+  const { clock = systemClock, ids = randomIds, onStep = () => {} } = options;
+  const running: { name: string; stop: () => Promise<unknown> }[] = [];
+  const started = <T>(name: string, part: T, stop: () => Promise<unknown>): T => {
+    running.push({ name, stop });
+    return part;
+  };
+  /** In reverse order of starting; a part that fails to stop does not keep the others from it. */
+  const stop = async () => {
+    for (const part of running.splice(0).reverse()) await part.stop().catch(() => {});
+  };
+
+  try {
+    onStep('data folder');
+    const folder = DataFolder.take(config.dataDir);
+    started('lock', folder, async () => folder.release());
+
+    onStep('event log');
+    const store = await LmdbEventStore.open(folder.paths.log);
+    started('log', store, () => store.close());
+
+    onStep('read models');
+    const postgres = await startPostgres({ folder: folder.paths.postgres });
+    started('postgres', postgres, () => postgres.stop());
+    const database = await openDatabase(postgres.url);
+    started('database', database, () => database.destroy());
+
+    onStep('write side');
+    const consumers = new Map<string, Consumer>();
+    const metrics = new Metrics(async () => {
+      const position = await store.lastPosition();
+      return { position, lag: new Map([...consumers].map(([name, c]) => [name, position - c.position()])) };
+    });
+    const handle = createHandle({ store, onHandled: metrics.onHandled });
+    const artifacts = new FileArtifacts(folder.paths.artifacts);
+    const pool = new CellPool({ size: config.cells });
+    started('cells', pool, () => pool.close({ kill: true }));
+    const token = folder.operatorToken();
+    const ports: GatewayPorts = {
+      database,
+      artifacts,
+      metrics: metrics.registry,
+      clock,
+      ids,
+      rakeBps: config.rakeBps,
+      games: gameNames,
+      version,
+      sourceBytesMax: defaultLimits.sourceBytes,
+      checkSource: (source) => pool.check(source),
+      status: () => statusOf(store, database, consumers),
+      actorOf: (given) => (sameToken(given, token) ? { id: 'operator', role: 'operator' } : undefined),
+    };
+    const app = await createGateway(GatewayModule.over({ contexts, handle, ports }));
+    started('gateway', app, () => app.close());
+    const commandBus = app.get(CommandBus);
+    const execute = (command: Command): Promise<Handled> => commandBus.execute(command);
+
+    onStep('projections');
+    const sink = new PostgresSink(database);
+    const projectors = views.map((view) => new Projector(view, sink, upcast));
+    const onRetry = (group: string) => metrics.retries.inc({ group });
+    const projections = await runProjections((checkpoints) => new EmbeddedBus(store, checkpoints, onRetry), projectors);
+    started('projections', projections, () => projections.stop());
+    for (const [name, consumer] of projections.consumers) consumers.set(`projection.${name}`, consumer);
+
+    onStep('policies and runner');
+    const checkpoints = new LmdbCheckpoints(folder.paths.bus);
+    started('checkpoints', checkpoints, () => checkpoints.close());
+    const bus = new EmbeddedBus(store, checkpoints, onRetry);
+    started('bus', bus, () => bus.close());
+    for (const policy of contexts.flatMap((context) => context.policies ?? [])) {
+      consumers.set(`policy.${policy.name}`, await runPolicy(bus, policy, execute));
+    }
+    const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
+      metrics.matches.inc({ game, reason: outcome.reason });
+    const arena = localArena({ runnerId: 'embedded', store, clock, execute });
+    const runner = { bus, artifacts, arena, pool, concurrency: config.cells * 8, onPlayed };
+    consumers.set('runner', await startRunner(runner));
+    // Matches under way get a moment to end; then they are given up, and played again after the next start.
+    started('grace', pool, async () => setTimeout(() => void pool.close({ kill: true }), GRACE_MS).unref());
+
+    return {
+      config,
+      store,
+      database,
+      artifacts,
+      clock,
+      ids,
+      execute,
+      settled: () => untilSettled(store, consumers),
+      listen: () => listen(app, config, folder),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Events of one stream in order, streams side by side: a slow match holds up nobody else's stake. */
+function runPolicy(
+  bus: EmbeddedBus,
+  policy: Policy,
+  execute: (command: Command) => Promise<Handled>,
+): Promise<Consumer> {
+  const react = async (events: readonly RecordedEvent[]) => {
+    for (const event of events) for (const command of policy.react(upcast(event))) await execute(command);
+  };
+  const options = { group: `policy.${policy.name}`, types: policy.types, batchSize: 256, attemptsMax: 8 };
+  return bus.consume(options, async (events) => {
+    const streams = new Map<string, RecordedEvent[]>();
+    for (const event of events) streams.set(event.stream, [...(streams.get(event.stream) ?? []), event]);
+    await Promise.all([...streams.values()].map(react));
+  });
+}
+
+async function createGateway(module: ReturnType<typeof GatewayModule.over>): Promise<INestApplication> {
+  const adapter = new FastifyAdapter({ bodyLimit: 2 * 1024 * 1024, forceCloseConnections: true });
+  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: ['error', 'fatal'] });
+  await app.init();
+  await adapter.getInstance().ready();
+  return app;
+}
+
+async function listen(app: INestApplication, config: Config, folder: DataFolder): Promise<string> {
+  try {
+    await app.listen(config.port, config.host);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') {
+      throw new AgonError(
+        'NET.PORT_IN_USE',
+        `Port ${config.port} is in use. Choose another with --port, or 0 for any.`,
+      );
+    }
+    const why = error instanceof Error ? error.message : String(error);
+    throw new AgonError('NET.CANNOT_LISTEN', `Cannot listen on ${config.host}:${config.port}: ${why}.`);
+  }
+  const url = (await app.getUrl()).replace('[::1]', 'localhost');
+  folder.announce(url);
+  return url;
+}
+
+async function statusOf(
+  store: EventStore,
+  database: DataSource,
+  consumers: ReadonlyMap<string, Consumer>,
+): Promise<readonly PartStatus[]> {
+  const attempt = async (part: string, look: () => Promise<string>): Promise<PartStatus> => {
+    try {
+      return { part, ready: true, detail: await look() };
+    } catch (error) {
+      return { part, ready: false, detail: error instanceof Error ? error.message : String(error) };
+    }
+  };
+  const position = await store.lastPosition();
+  const behind = (consumer: Consumer) => `${position - consumer.position()} events behind`;
+  return Promise.all([
+    attempt('log', async () => `at position ${position}`),
+    attempt('database', async () => `answers ${(await database.query('SELECT 1 AS one')).length === 1}`),
+    ...[...consumers].map(([name, consumer]) => attempt(name, async () => behind(consumer))),
+  ]);
+}
+
+async function untilSettled(store: EventStore, consumers: ReadonlyMap<string, Consumer>): Promise<void> {
+  for (;;) {
+    const position = await store.lastPosition();
+    const caughtUp = [...consumers.values()].every((consumer) => consumer.position() >= position);
+    if (caughtUp && (await store.lastPosition()) === position) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

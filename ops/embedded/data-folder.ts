@@ -1,0 +1,162 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { kill, pid as ownPid, platform } from 'node:process';
+import { AgonError } from '../../services/kernel/index.js';
+
+const FORMAT = 1;
+
+/** Who has the folder, and where it can be reached. */
+export interface Holder {
+  readonly pid: number;
+  /** Tells a process from a later one with the same number. */
+  readonly started: string;
+  readonly url?: string;
+}
+
+/** The folder that holds all that the embedded deployment keeps. */
+export const folderLayout = (dataDir: string) => ({
+  log: join(dataDir, 'log'),
+  bus: join(dataDir, 'bus.mdb'),
+  artifacts: join(dataDir, 'artifacts'),
+  postgres: join(dataDir, 'postgres'),
+  lock: join(dataDir, 'lock.json'),
+  format: join(dataDir, 'agon.json'),
+  token: join(dataDir, 'operator.token'),
+});
+
+/** Takes the folder for this process alone, making it if need be. */
+export class DataFolder {
+  readonly paths: ReturnType<typeof folderLayout>;
+  private readonly holder: Holder = { pid: ownPid, started: startOf(ownPid) };
+
+  private constructor(dataDir: string) {
+    this.paths = folderLayout(dataDir);
+  }
+
+  static take(dataDir: string): DataFolder {
+    const folder = new DataFolder(dataDir);
+    try {
+      mkdirSync(dataDir, { recursive: true });
+      folder.lock();
+      folder.checkFormat();
+    } catch (error) {
+      if (error instanceof AgonError) throw error;
+      const why = error instanceof Error ? error.message : String(error);
+      throw new AgonError('DATA.UNUSABLE', `The data folder ${dataDir} cannot be used: ${why}.`);
+    }
+    return folder;
+  }
+
+  /** Writes down where the arena answers, for `agon status` and the other commands. */
+  announce(url: string): void {
+    writeAside(this.paths.lock, JSON.stringify({ ...this.holder, url }));
+  }
+
+  /** The token with which commands of this machine act as operator: whoever can read the folder runs the arena. */
+  operatorToken(): string {
+    if (!existsSync(this.paths.token)) writeAside(this.paths.token, randomBytes(24).toString('base64url'));
+    chmodSync(this.paths.token, 0o600);
+    return readFileSync(this.paths.token, 'utf8').trim();
+  }
+
+  release(): void {
+    const holder = readHolder(this.paths.lock);
+    if (holder?.pid === ownPid && holder.started === this.holder.started) rmSync(this.paths.lock, { force: true });
+  }
+
+  private lock(): void {
+    const mine = `${this.paths.lock}.${ownPid}`;
+    writeFileSync(mine, JSON.stringify(this.holder));
+    try {
+      for (;;) {
+        try {
+          linkSync(mine, this.paths.lock);
+          return;
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+        }
+        this.takeOver();
+      }
+    } finally {
+      rmSync(mine, { force: true });
+    }
+  }
+
+  /** Removes the lock of a process that is gone. */
+  private takeOver(): void {
+    const holder = readHolder(this.paths.lock);
+    if (holder && isAlive(holder)) {
+      const where = holder.url ? ` at ${holder.url}` : '';
+      throw new AgonError(
+        'DATA.IN_USE',
+        `Another Agon (process ${holder.pid}) runs on this data folder${where}. Stop it, or choose another with --data.`,
+        { pid: holder.pid },
+      );
+    }
+    const stale = `${this.paths.lock}.stale-${ownPid}`;
+    try {
+      renameSync(this.paths.lock, stale);
+    } catch {
+      return;
+    }
+    // Between the look and the rename somebody else may have taken over: give that lock back.
+    const taken = readHolder(stale);
+    if (taken && isAlive(taken)) linkSync(stale, this.paths.lock);
+    rmSync(stale, { force: true });
+  }
+
+  private checkFormat(): void {
+    const { format } = this.paths;
+    if (!existsSync(format)) writeAside(format, JSON.stringify({ format: FORMAT }));
+    const found = JSON.parse(readFileSync(format, 'utf8')) as { format?: number };
+    if (found.format !== FORMAT) {
+      throw new AgonError(
+        'DATA.OTHER_FORMAT',
+        `The data folder has format ${found.format}; this Agon reads ${FORMAT}.`,
+      );
+    }
+  }
+}
+
+/** The process that has the folder, if it is alive. */
+export function holderOf(dataDir: string): Holder | undefined {
+  const holder = readHolder(folderLayout(dataDir).lock);
+  return holder && isAlive(holder) ? holder : undefined;
+}
+
+export const sameToken = (a: string, b: string): boolean =>
+  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+
+function readHolder(path: string): Holder | undefined {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as Holder;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive({ pid, started }: Holder): boolean {
+  try {
+    kill(pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
+  }
+  return startOf(pid) === started;
+}
+
+/** When a process started, in the kernel's own ticks; empty where the system does not say. */
+function startOf(pid: number): string {
+  if (platform !== 'linux') return '';
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+  } catch {
+    return 'gone';
+  }
+}
+
+function writeAside(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}

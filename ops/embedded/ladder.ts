@@ -1,0 +1,139 @@
+import { gameNames, houseAgentSource, houseAgents } from '../../sandbox-runner/index.js';
+import { RegisterOwner } from '../../services/accounts/index.js';
+import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
+import { ProposeMatch } from '../../services/arena/index.js';
+import { derivedId, isAgonError, newMeta, SYSTEM } from '../../services/kernel/index.js';
+import { GrantCredits } from '../../services/wallet/index.js';
+import type { Arena } from './arena.js';
+
+/** The house plays in three stables, so that strength shows in the balances as well as in the ratings. */
+const STABLES: Readonly<Record<string, { displayName: string; agents: readonly string[] }>> = {
+  bronze: { displayName: 'Bronze Stable', agents: ['first', 'random'] },
+  silver: { displayName: 'Silver Stable', agents: ['centre', 'tactician'] },
+  gold: { displayName: 'Gold Stable', agents: ['minimax', 'searcher'] },
+};
+
+const STAKE_CENTS = 100n;
+const IN_FLIGHT_MAX = 64;
+
+export interface LadderOptions {
+  readonly matches: number;
+  /** Same seed, same matches. */
+  readonly seed: string;
+  readonly onProgress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+interface HouseSeat {
+  readonly agentId: string;
+  readonly accountId: string;
+  readonly version: number;
+  readonly codeDigest: string;
+  readonly games: readonly string[];
+}
+
+/**
+ * Seeds the house agents and lets them play each other. Every command's id comes from the seed, so an interrupted
+ * ladder goes on where it stopped, and a finished one repeats nothing.
+ */
+export async function playLadder(arena: Arena, options: LadderOptions): Promise<void> {
+  const { matches, seed, onProgress = () => {}, signal } = options;
+  const missing: number[] = [];
+  for (let i = 0; i < matches; i++) if (!(await arena.store.head(`match-${matchId(seed, i)}`))) missing.push(i);
+  if (missing.length > 0) {
+    const seats = await seedHouse(arena, seed, matches);
+    const pairings = pairingsOf(seats);
+    for (const i of missing) {
+      while (!signal?.aborted && i - (await ended(arena, seed, matches)) >= IN_FLIGHT_MAX) await beat();
+      if (signal?.aborted) return;
+      const { game, pair } = pairings[i % pairings.length] as (typeof pairings)[number];
+      await arena.execute(propose(arena, seed, i, game, pair));
+      onProgress(await ended(arena, seed, matches), matches);
+    }
+  }
+  for (;;) {
+    const done = await ended(arena, seed, matches);
+    onProgress(done, matches);
+    if (done >= matches || signal?.aborted) break;
+    await beat();
+  }
+  if (!signal?.aborted) await arena.settled();
+}
+
+const matchId = (seed: string, i: number) => derivedId('ladder', seed, i);
+const beat = () => new Promise((resolve) => setTimeout(resolve, 20));
+const meta = (arena: Arena, ...name: (string | number)[]) =>
+  newMeta(SYSTEM, { id: derivedId('ladder', ...name), clock: arena.clock });
+
+function propose(arena: Arena, seed: string, i: number, game: string, pair: readonly HouseSeat[]): ProposeMatch {
+  const seats = pair.map(({ games: _games, ...seat }) => seat);
+  const { rakeBps } = arena.config;
+  const terms = {
+    matchId: matchId(seed, i),
+    game,
+    seed: `${seed}/${i}`,
+    stakeCents: `${STAKE_CENTS}`,
+    currency: 'PLAY',
+  };
+  return new ProposeMatch({ ...terms, seats, rakeBps }, meta(arena, seed, 'match', i));
+}
+
+/** How many of the ladder's matches are over. */
+async function ended(arena: Arena, seed: string, matches: number): Promise<number> {
+  const ids = Array.from({ length: matches }, (_, i) => matchId(seed, i));
+  const [{ count }] = await arena.database.query(
+    `SELECT count(*)::int AS count FROM matches WHERE match_id = ANY($1) AND status IN ('settled', 'voided')`,
+    [ids],
+  );
+  return count;
+}
+
+async function seedHouse(arena: Arena, seed: string, matches: number): Promise<HouseSeat[]> {
+  const seats: HouseSeat[] = [];
+  const grantCents = (BigInt(Math.max(matches, 1000)) * STAKE_CENTS).toString();
+  for (const [accountId, stable] of Object.entries(STABLES)) {
+    await once(() =>
+      arena.execute(new RegisterOwner({ accountId, displayName: stable.displayName }, meta(arena, 'owner', accountId))),
+    );
+    const grant = { accountId, amountCents: grantCents, currency: 'PLAY', reason: 'house stake' };
+    await arena.execute(new GrantCredits(grant, meta(arena, 'grant', seed, accountId, grantCents)));
+    for (const name of stable.agents) seats.push(await seedAgent(arena, accountId, name));
+  }
+  return seats;
+}
+
+async function seedAgent(arena: Arena, ownerId: string, name: string): Promise<HouseSeat> {
+  const house = houseAgents.find((agent) => agent.name === name);
+  if (!house) throw new Error(`There is no house agent ${name}.`);
+  const content = Buffer.from(await houseAgentSource(house.name));
+  const codeDigest = await arena.artifacts.put(content);
+  const code = { codeDigest, codeBytes: content.length, runtime: 'javascript' as const };
+  const games = house.games.filter((game) => gameNames.includes(game));
+  const agentId = agentIdOf(ownerId, name);
+  let version = 1;
+  const submit = new SubmitAgent({ ownerId, name, games, ...code }, meta(arena, 'agent', agentId, codeDigest));
+  try {
+    await arena.execute(submit);
+  } catch (error) {
+    if (!isAgonError(error, 'AGENTS.EXISTS')) throw error;
+    await arena.execute(new PublishVersion({ ownerId, name, ...code }, meta(arena, 'version', agentId, codeDigest)));
+    version = 1 + ((await arena.store.head(`agent-${agentId}`))?.revision ?? 0);
+  }
+  return { agentId, accountId: ownerId, version, codeDigest, games };
+}
+
+/** Every ordered pair in every game: each meets each from both seats, and neighbours in the list are of different games. */
+function pairingsOf(seats: readonly HouseSeat[]): { game: string; pair: readonly HouseSeat[] }[] {
+  const pairs = seats.flatMap((a) => seats.filter((b) => b !== a).map((b) => [a, b] as const));
+  return pairs.flatMap((pair) =>
+    gameNames.filter((game) => pair.every((seat) => seat.games.includes(game))).map((game) => ({ game, pair })),
+  );
+}
+
+async function once(work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!isAgonError(error, 'ACCOUNTS.TAKEN')) throw error;
+  }
+}

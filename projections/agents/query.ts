@@ -1,0 +1,18 @@
+import type { DataSource } from 'typeorm';
+import { type Page, type PageRequest, pageOf, select } from '../engine/page.js';
+import { type AccountRow, type AgentRow, accounts, agents, type VersionRow, versions } from './table.js';
+
+export const listAgents = (db: DataSource, request: PageRequest & { ownerId?: string }): Promise<Page<AgentRow>> =>
+  pageOf(db, agents, request, {
+    order: 'agentId',
+    ...(request.ownerId === undefined ? {} : { where: ['owner_id = $1'], values: [request.ownerId] }),
+  });
+
+export const agentById = async (db: DataSource, agentId: string): Promise<AgentRow | undefined> =>
+  (await select(db, agents, 'WHERE agent_id = $1', [agentId]))[0];
+
+export const versionsOf = (db: DataSource, agentId: string): Promise<VersionRow[]> =>
+  select(db, versions, 'WHERE agent_id = $1 ORDER BY version', [agentId]);
+
+export const listAccounts = (db: DataSource, request: PageRequest): Promise<Page<AccountRow>> =>
+  pageOf(db, accounts, request, { order: 'accountId' });

@@ -1,0 +1,41 @@
+import { defineTable } from '../engine/table.js';
+
+export interface PostingRow {
+  readonly position: bigint;
+  readonly line: number;
+  /** A ledger account: player:<account>, escrow, house:rake, house:grants. */
+  readonly account: string;
+  readonly currency: string;
+  readonly amountCents: bigint;
+  readonly eventType: string;
+  readonly matchId: string | null;
+  readonly at: string;
+}
+
+export const postings = defineTable<PostingRow>({
+  name: 'postings',
+  key: ['position', 'line'],
+  columns: {
+    position: 'int8',
+    line: 'int4',
+    account: 'text',
+    currency: 'text',
+    amountCents: 'int8',
+    eventType: 'text',
+    matchId: 'text',
+    at: 'timestamptz',
+  },
+});
+
+export interface BalanceRow {
+  readonly account: string;
+  readonly currency: string;
+  readonly balanceCents: bigint;
+  readonly postings: number;
+}
+
+export const balances = defineTable<BalanceRow>({
+  name: 'balances',
+  key: ['account', 'currency'],
+  columns: { account: 'text', currency: 'text', balanceCents: 'int8', postings: 'int4' },
+});

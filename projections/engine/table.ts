@@ -1,0 +1,40 @@
+/** The PostgreSQL types that views use. `int8` and `numeric` travel as strings and are bigint in rows. */
+export type ColumnType = 'text' | 'int4' | 'int8' | 'float8' | 'bool' | 'jsonb' | 'timestamptz';
+
+export type Cell = string | number | bigint | boolean | null | object;
+
+/** A table of whatever rows: what the engine and the sinks handle. */
+export interface AnyTable {
+  readonly name: string;
+  readonly columns: Readonly<Record<string, ColumnType>>;
+  readonly key: readonly string[];
+}
+
+/** What a view keeps: a named table, its columns, and the columns that identify a row. */
+export interface Table<Row extends object> extends AnyTable {
+  readonly columns: { readonly [Column in keyof Row & string]: ColumnType };
+  readonly key: readonly (keyof Row & string)[];
+}
+
+/** @example const ratings = defineTable<RatingRow>({ name: 'ratings', columns: { ... }, key: ['game', 'agentId'] }); */
+export const defineTable = <Row extends object>(table: Table<Row>): Table<Row> => table;
+
+export type KeyPart = string | number | bigint;
+export type RowKey = readonly KeyPart[];
+
+/** Which row a view is going to look at. */
+export interface RowRef {
+  readonly table: AnyTable;
+  readonly key: RowKey;
+}
+
+export const rowRef = (table: AnyTable, ...key: KeyPart[]): RowRef => ({ table, key });
+
+export const keyText = (key: RowKey): string => key.join('\u0000');
+
+export const keyOf = (table: AnyTable, row: object): RowKey =>
+  table.key.map((column) => (row as Record<string, KeyPart>)[column] as KeyPart);
+
+/** matchId → match_id, so that SQL written by hand reads as SQL does. */
+export const columnName = (property: string): string =>
+  property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

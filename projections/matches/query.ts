@@ -1,0 +1,35 @@
+import type { DataSource } from 'typeorm';
+import { type Page, type PageRequest, pageOf, select } from '../engine/page.js';
+import { type MatchRow, matches, type TurnRow, turns } from './table.js';
+
+export interface MatchFilter extends PageRequest {
+  readonly game?: string | undefined;
+  readonly status?: string | undefined;
+  readonly agentId?: string | undefined;
+}
+
+/** Newest first. */
+export function listMatches(db: DataSource, filter: MatchFilter): Promise<Page<MatchRow>> {
+  const where: string[] = [];
+  const values: unknown[] = [];
+  const add = (value: unknown, condition: (parameter: string) => string) => {
+    if (value === undefined) return;
+    values.push(value);
+    where.push(condition(`$${values.length}`));
+  };
+  add(filter.game, (parameter) => `game = ${parameter}`);
+  add(filter.status, (parameter) => `status = ${parameter}`);
+  add(filter.agentId && JSON.stringify([{ agentId: filter.agentId }]), (parameter) => `seats @> ${parameter}::jsonb`);
+  return pageOf(db, matches, filter, { order: 'position', descending: true, where, values });
+}
+
+export const matchById = async (db: DataSource, matchId: string): Promise<MatchRow | undefined> =>
+  (await select(db, matches, 'WHERE match_id = $1', [matchId]))[0];
+
+export const turnsOf = (db: DataSource, matchId: string): Promise<TurnRow[]> =>
+  select(db, turns, 'WHERE match_id = $1 ORDER BY turn', [matchId]);
+
+export async function countByStatus(db: DataSource): Promise<Record<string, number>> {
+  const rows: { status: string; count: string }[] = await db.query('SELECT status, count(*) FROM matches GROUP BY 1');
+  return Object.fromEntries(rows.map(({ status, count }) => [status, Number(count)]));
+}

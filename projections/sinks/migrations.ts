@@ -1,0 +1,134 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+/** Text is compared by code units everywhere, so that an order never depends on the machine's language. */
+export class Foundation1760000000000 implements MigrationInterface {
+  readonly name = 'Foundation1760000000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    for (const statement of FOUNDATION.split(/;;\s*/)) if (statement.trim()) await runner.query(statement);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query(
+      'DROP TABLE checkpoints, accounts, agents, agent_versions, matches, turns, ratings, rating_history, postings, balances',
+    );
+    await runner.query('DROP FUNCTION postings_sum_to_zero');
+  }
+}
+
+const FOUNDATION = `
+CREATE TABLE checkpoints (
+  view text COLLATE "C" PRIMARY KEY,
+  version int4 NOT NULL,
+  position int8 NOT NULL
+);;
+CREATE TABLE accounts (
+  account_id text COLLATE "C" PRIMARY KEY,
+  display_name text NOT NULL,
+  registered_at timestamptz NOT NULL
+);;
+CREATE TABLE agents (
+  agent_id text COLLATE "C" PRIMARY KEY,
+  owner_id text COLLATE "C" NOT NULL,
+  name text NOT NULL,
+  games jsonb NOT NULL,
+  runtime text NOT NULL,
+  version int4 NOT NULL,
+  code_digest text NOT NULL,
+  submitted_at timestamptz NOT NULL,
+  updated_at timestamptz NOT NULL
+);;
+CREATE INDEX agents_by_owner ON agents (owner_id, agent_id);;
+CREATE TABLE agent_versions (
+  agent_id text COLLATE "C" NOT NULL,
+  version int4 NOT NULL,
+  code_digest text NOT NULL,
+  code_bytes int4 NOT NULL,
+  published_at timestamptz NOT NULL,
+  PRIMARY KEY (agent_id, version)
+);;
+CREATE TABLE matches (
+  match_id text COLLATE "C" PRIMARY KEY,
+  game text COLLATE "C" NOT NULL,
+  seed text NOT NULL,
+  status text COLLATE "C" NOT NULL,
+  reason text NOT NULL,
+  detail text NOT NULL,
+  seats jsonb NOT NULL,
+  winner int4,
+  stake_cents int8 NOT NULL,
+  pot_cents int8 NOT NULL,
+  rake_cents int8 NOT NULL,
+  currency text NOT NULL,
+  turns int4 NOT NULL,
+  attempts int4 NOT NULL,
+  proposed_at timestamptz NOT NULL,
+  ended_at timestamptz,
+  position int8 NOT NULL
+);;
+CREATE INDEX matches_by_position ON matches (position DESC);;
+CREATE INDEX matches_by_status ON matches (status, position DESC);;
+CREATE INDEX matches_by_game ON matches (game, position DESC);;
+CREATE INDEX matches_by_agent ON matches USING gin (seats jsonb_path_ops);;
+CREATE TABLE turns (
+  match_id text COLLATE "C" NOT NULL,
+  turn int4 NOT NULL,
+  seat int4 NOT NULL,
+  action text NOT NULL,
+  fuel int8 NOT NULL,
+  PRIMARY KEY (match_id, turn)
+);;
+CREATE TABLE ratings (
+  game text COLLATE "C" NOT NULL,
+  agent_id text COLLATE "C" NOT NULL,
+  rating float8 NOT NULL,
+  games int4 NOT NULL,
+  wins int4 NOT NULL,
+  draws int4 NOT NULL,
+  losses int4 NOT NULL,
+  last_match_id text NOT NULL,
+  updated_at timestamptz NOT NULL,
+  PRIMARY KEY (game, agent_id)
+);;
+CREATE INDEX ratings_ranked ON ratings (game, rating DESC, agent_id);;
+CREATE TABLE rating_history (
+  game text COLLATE "C" NOT NULL,
+  agent_id text COLLATE "C" NOT NULL,
+  games int4 NOT NULL,
+  match_id text NOT NULL,
+  before float8 NOT NULL,
+  after float8 NOT NULL,
+  at timestamptz NOT NULL,
+  PRIMARY KEY (game, agent_id, games)
+);;
+CREATE TABLE postings (
+  position int8 NOT NULL,
+  line int4 NOT NULL,
+  account text COLLATE "C" NOT NULL,
+  currency text COLLATE "C" NOT NULL,
+  amount_cents int8 NOT NULL,
+  event_type text NOT NULL,
+  match_id text,
+  at timestamptz NOT NULL,
+  PRIMARY KEY (position, line)
+);;
+CREATE INDEX postings_by_account ON postings (account, currency, position DESC);;
+CREATE FUNCTION postings_sum_to_zero() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE wrong int8;
+BEGIN
+  SELECT position INTO wrong FROM changed GROUP BY position, currency HAVING sum(amount_cents) <> 0 LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'the postings at position % do not sum to zero', wrong USING ERRCODE = 'check_violation';
+  END IF;
+  RETURN NULL;
+END $$;;
+CREATE TRIGGER postings_sum_to_zero AFTER INSERT ON postings
+  REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION postings_sum_to_zero();;
+CREATE TABLE balances (
+  account text COLLATE "C" NOT NULL,
+  currency text COLLATE "C" NOT NULL,
+  balance_cents int8 NOT NULL,
+  postings int4 NOT NULL,
+  PRIMARY KEY (account, currency)
+);;
+`;

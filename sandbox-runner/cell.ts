@@ -1,0 +1,74 @@
+/**
+ * The program of a cell: a child process that plays one match at a time and holds nothing between them. Referee and
+ * sandboxes share it, so that a turn costs microseconds; whatever goes wrong in here, only this process is lost.
+ */
+import { writeSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { asAgonError } from '../services/kernel/index.js';
+import type { AgentInstance } from './drivers/driver.js';
+import { WasmDriver } from './drivers/wasm.js';
+import { gameNamed } from './games/index.js';
+import { defaultLimits } from './limits.js';
+import { type FromCell, MarkerWriter, markerFd, type ToCell } from './protocol.js';
+import { type MatchRecord, playMatch } from './referee.js';
+
+const driver = new WasmDriver();
+
+const tell = (message: FromCell): void => {
+  process.send?.(message);
+};
+
+const markers = new MarkerWriter((text, position) => writeSync(markerFd, text, position));
+
+async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchRecord> {
+  const seats: AgentInstance[] = [];
+  try {
+    for (const [seat, source] of order.sources.entries()) {
+      seats.push(await driver.load(source, { seed: order.seed, seat, limits: order.limits }));
+    }
+    return await playMatch({
+      game: gameNamed(order.game),
+      seed: order.seed,
+      seats,
+      limits: order.limits,
+      driver: driver.name,
+      agents: order.digests,
+      onTurn: (_turn, seat, last) => markers.turn(seat, last),
+    });
+  } finally {
+    for (const agent of seats) agent.dispose();
+  }
+}
+
+async function answer(message: ToCell): Promise<FromCell> {
+  const { order } = message;
+  markers.begin(order);
+  try {
+    if (message.kind === 'play') return { kind: 'played', order, record: await play(message) };
+    markers.turn(0, undefined);
+    return { kind: 'checked', order, check: await driver.check(message.source, message.limits) };
+  } catch (error) {
+    const { code, message: text } = asAgonError(error);
+    return { kind: 'failed', order, code, message: text };
+  }
+}
+
+/**
+ * A cell that is caught in native code hears no event, not even that its parent is gone. A second thread does, and
+ * ends the process, so that no orphan ever burns a core.
+ */
+function watchParent(): void {
+  const program = `
+    const { workerData } = require('node:worker_threads');
+    setInterval(() => { if (process.ppid !== workerData) process.kill(process.pid, 'SIGKILL'); }, 500);`;
+  const resourceLimits = { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 2, stackSizeMb: 1 };
+  new Worker(program, { eval: true, workerData: process.ppid, resourceLimits }).unref();
+}
+
+process.on('disconnect', () => process.exit(0));
+process.on('message', (message) => {
+  void answer(message as ToCell).then(tell);
+});
+watchParent();
+await driver.warm(2, defaultLimits);
+tell({ kind: 'ready' });

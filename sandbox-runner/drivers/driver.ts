@@ -1,0 +1,99 @@
+import type { Limits } from '../limits.js';
+
+/**
+ * The whole surface between the arena and an agent, the same for every driver. A driver knows nothing of games: it
+ * carries JSON in, JSON out, and stops an agent that goes past its limits. It never throws on account of an agent;
+ * whatever an agent does wrong comes back as a named fault, and the referee decides what that costs.
+ */
+export interface Driver {
+  /** Recorded in every match, because a result can only be reproduced by the driver that made it. */
+  readonly name: string;
+  load(source: string, options: LoadOptions): Promise<AgentInstance>;
+  /** Refuses, at submission, a source that could not play a single turn. */
+  check(source: string, limits: Limits): Promise<SourceCheck>;
+  close(): Promise<void>;
+}
+
+export interface LoadOptions {
+  /** The agent's randomness is a function of this and the seat, so that a match can be played again. */
+  readonly seed: string;
+  readonly seat: number;
+  readonly limits: Limits;
+}
+
+/**
+ * One agent in one match. Agent code runs inside `init`, `act` and `onResult` and at no other time, so that whoever
+ * calls knows whose code is running. After a fault the instance answers every call with that same fault.
+ */
+export interface AgentInstance {
+  readonly usage: Usage;
+  /** Runs the top level of the source, then its `init` if it has one. */
+  init(config: unknown, fuel: number): Promise<Done | Fault>;
+  act(observation: unknown, fuel: number): Promise<Reply | Fault>;
+  onResult(result: unknown, fuel: number): Promise<Done | Fault>;
+  /** What the agent wrote to its console, capped. It belongs to the agent's owner and goes into no record. */
+  log(): string;
+  /** Safe to call at any time and more than once. */
+  dispose(): void;
+}
+
+export interface Usage {
+  readonly fuel: number;
+  readonly peakMemoryBytes: number;
+}
+
+export interface Done {
+  readonly kind: 'done';
+  readonly fuel: number;
+}
+
+export interface Reply {
+  readonly kind: 'reply';
+  /** Parsed from the agent's JSON text, so it is plain data and never an object of the sandbox. */
+  readonly value: unknown;
+  readonly fuel: number;
+}
+
+export const faultRules = [
+  'crash',
+  'out_of_fuel',
+  'out_of_memory',
+  'reply_too_large',
+  'bad_reply',
+  'no_act',
+  'syntax_error',
+  'source_too_large',
+] as const;
+
+export type FaultRule = (typeof faultRules)[number];
+
+export interface Fault {
+  readonly kind: 'fault';
+  readonly rule: FaultRule;
+  readonly detail: string;
+  readonly fuel: number;
+}
+
+export type SourceCheck =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly rule: FaultRule | 'timeout'; readonly detail: string };
+
+const detailChars = 300;
+
+/** Details come from agents: one line, short, and without characters that could play tricks in a terminal or a log. */
+export function cleanDetail(text: string): string {
+  const line = text
+    .slice(0, 4 * detailChars)
+    .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ')
+    .trim();
+  if (line.length <= detailChars) return line;
+  // A cut through a surrogate pair would leave text that canonical JSON refuses.
+  return `${line.slice(0, detailChars - 1).replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+export const fault = (rule: FaultRule, detail: string, fuel: number): Fault => ({
+  kind: 'fault',
+  rule,
+  detail: cleanDetail(detail),
+  fuel,
+});

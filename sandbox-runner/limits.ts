@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { AgonError } from '../services/kernel/index.js';
+
+/**
+ * Every limit on an agent, in one place. Fuel is counted in ticks of the driver's own clock, never in time: one tick
+ * of the wasm driver is about ten thousand calls and loop rounds, some 0.4 ms on a machine of 2024, and always the
+ * same count for the same code. Time only appears as `wallMs`, the last resort against native code that takes no fuel.
+ */
+export interface Limits {
+  /** Heap of one agent, above what the empty sandbox itself needs. */
+  readonly memoryBytes: number;
+  /** Depth of calls inside the sandbox. */
+  readonly stackBytes: number;
+  /** For running the top level of the source and its `init`, together. */
+  readonly initFuel: number;
+  /** Free of charge on every turn; what is not used is lost. */
+  readonly turnFuel: number;
+  /** For the whole match: pays for the part of a turn that is above `turnFuel`. */
+  readonly bankFuel: number;
+  readonly replyBytes: number;
+  readonly sourceBytes: number;
+  /** For the whole match, both agents and the referee. */
+  readonly wallMs: number;
+  /** What is kept of an agent's console output; the rest is dropped without a word. */
+  readonly logBytes: number;
+}
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const defaultLimits: Limits = Object.freeze({
+  memoryBytes: 32 * MiB,
+  stackBytes: 256 * KiB,
+  initFuel: 500,
+  turnFuel: 250,
+  bankFuel: 2_500,
+  replyBytes: 4 * KiB,
+  sourceBytes: 256 * KiB,
+  wallMs: 30_000,
+  logBytes: 16 * KiB,
+});
+
+const whole = (min: number, max: number) => z.number().int().min(min).max(max);
+
+/**
+ * The bounds are what the drivers can hold. Below 4 MiB the engine cannot report its own errors; above 512 KiB of
+ * stack the native stack of a cell could run out before the engine notices.
+ */
+const limitsSchema = z.strictObject({
+  memoryBytes: whole(4 * MiB, 1024 * MiB),
+  stackBytes: whole(32 * KiB, 512 * KiB),
+  initFuel: whole(1, 10_000_000),
+  turnFuel: whole(1, 10_000_000),
+  bankFuel: whole(0, 100_000_000),
+  replyBytes: whole(1, 1 * MiB),
+  sourceBytes: whole(1, 16 * MiB),
+  wallMs: whole(50, 24 * 60 * 60 * 1000),
+  logBytes: whole(0, 1 * MiB),
+});
+
+/**
+ * Fills in the defaults and refuses a limit that no driver could hold.
+ *
+ * @example limitsFrom({ turnFuel: 1_000 }).bankFuel // 2500
+ */
+export function limitsFrom(overrides: Partial<Limits> = {}): Limits {
+  const parsed = limitsSchema.safeParse({ ...defaultLimits, ...overrides });
+  if (parsed.success) return Object.freeze(parsed.data);
+  const issues = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'limits'}: ${issue.message}`);
+  throw new AgonError('SANDBOX.BAD_LIMITS', `These limits cannot be held: ${issues.join('; ')}.`, { issues });
+}

@@ -1,0 +1,266 @@
+import { availableParallelism } from 'node:os';
+import { AgonError, invariant } from '../services/kernel/index.js';
+import { CellProcess } from './cell-process.js';
+import type { SourceCheck } from './drivers/driver.js';
+import { gameNamed } from './games/index.js';
+import { type Limits, limitsFrom } from './limits.js';
+import { codeDigest, type FromCell, type MatchJob, type ToCell } from './protocol.js';
+import { forfeit, type MatchRecord } from './referee.js';
+
+export type { MatchJob };
+
+export interface PoolOptions {
+  /** Cells kept warm, each playing one match at a time. Defaults to one a core. */
+  readonly size?: number;
+  /** Jobs that may wait for a cell before `play` refuses more. */
+  readonly queueLength?: number;
+  readonly heapMegabytes?: number;
+  readonly cellFile?: string;
+}
+
+type Work =
+  | { readonly kind: 'play'; readonly job: MatchJob; readonly limits: Limits }
+  | { readonly kind: 'check'; readonly source: string; readonly limits: Limits };
+
+interface Task {
+  readonly work: Work;
+  /** The seat in whose turn a cell died while it played this match, if one did. */
+  suspect: number | undefined;
+  readonly resolve: (value: MatchRecord | SourceCheck) => void;
+  readonly reject: (error: AgonError) => void;
+}
+
+interface Cell {
+  readonly process: CellProcess;
+  ready: boolean;
+  running: { readonly task: Task; readonly order: number; readonly watchdog: NodeJS.Timeout } | undefined;
+  timedOut: boolean;
+}
+
+/** A cell that cannot even start several times in a row will not start the next time either. */
+const startAttempts = 3;
+const startMs = 30_000;
+
+/**
+ * Keeps cells warm and gives each one match at a time. The promise of `play` always settles: with a record, or with an
+ * AgonError. `SANDBOX.CELL_DIED` means that nobody is to blame and the match may be played again.
+ *
+ * @example const record = await pool.play({ matchId, game: 'connect-four', seed, agents });
+ */
+export class CellPool {
+  readonly #options: Required<Omit<PoolOptions, 'cellFile'>> & Pick<PoolOptions, 'cellFile'>;
+  readonly #cells = new Set<Cell>();
+  readonly #queue: Task[] = [];
+  #orders = 0;
+  #failedStarts = 0;
+  #closed = false;
+  #killing = false;
+  readonly #whenChanged: (() => void)[] = [];
+
+  constructor(options: PoolOptions = {}) {
+    this.#options = { size: availableParallelism(), queueLength: 10_000, heapMegabytes: 128, ...options };
+    invariant(this.#options.size > 0, 'A pool has at least one cell.');
+    this.#fill();
+  }
+
+  /** Process ids of the cells, for operators. */
+  get pids(): readonly number[] {
+    return [...this.#cells].flatMap((cell) => cell.process.pid ?? []);
+  }
+
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  async play(job: MatchJob): Promise<MatchRecord> {
+    const game = gameNamed(job.game);
+    if (job.agents.length !== game.seats) {
+      throw new AgonError('SANDBOX.WRONG_SEATS', `${job.game} is played by ${game.seats} agents.`, {
+        matchId: job.matchId,
+      });
+    }
+    for (const { source, codeDigest: claimed } of job.agents) {
+      const actual = codeDigest(source);
+      if (claimed === actual) continue;
+      throw new AgonError('SANDBOX.DIGEST_MISMATCH', 'The source is not the one that its digest names.', {
+        matchId: job.matchId,
+        claimed,
+        actual,
+      });
+    }
+    return (await this.#submit({ kind: 'play', job, limits: limitsFrom(job.limits) })) as MatchRecord;
+  }
+
+  /** Says at submission whether a source could play at all. */
+  async check(source: string, limits: Partial<Limits> = {}): Promise<SourceCheck> {
+    return (await this.#submit({ kind: 'check', source, limits: limitsFrom(limits) })) as SourceCheck;
+  }
+
+  /** Waits for the matches under way, or with `kill` gives them up. No cell is left behind either way. */
+  async close({ kill = false }: { readonly kill?: boolean } = {}): Promise<void> {
+    this.#closed = true;
+    this.#killing ||= kill;
+    if (kill) for (const task of this.#queue.splice(0)) task.reject(poolClosed());
+    while (this.#cells.size > 0) {
+      for (const cell of this.#cells) {
+        if (kill) cell.process.kill();
+        else if (this.#queue.length > 0 || cell.running) continue;
+        else if (cell.ready) cell.process.release();
+        else cell.process.kill();
+      }
+      await new Promise<void>((resolve) => this.#whenChanged.push(resolve));
+    }
+  }
+
+  #submit(work: Work): Promise<MatchRecord | SourceCheck> {
+    if (this.#closed) throw poolClosed();
+    if (this.#queue.length >= this.#options.queueLength) {
+      throw new AgonError('SANDBOX.QUEUE_FULL', `${this.#queue.length} jobs are waiting for a cell already.`);
+    }
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ work, suspect: undefined, resolve, reject });
+      this.#fill();
+      this.#dispatch();
+    });
+  }
+
+  /** Starts what is missing of the cells. While closing, only as long as somebody still waits for one. */
+  #fill(): void {
+    while (this.#cells.size < this.#options.size && (!this.#closed || this.#queue.length > 0)) this.#start();
+  }
+
+  #start(): void {
+    const { cellFile: file, heapMegabytes } = this.#options;
+    const process = new CellProcess(
+      { file, heapMegabytes },
+      {
+        ready: () => {
+          clearTimeout(startWatchdog);
+          this.#failedStarts = 0;
+          cell.ready = true;
+          this.#dispatch();
+          this.#changed();
+        },
+        message: (message) => this.#finish(cell, message),
+        gone: (how) => {
+          clearTimeout(startWatchdog);
+          this.#bury(cell, how);
+        },
+      },
+    );
+    const cell: Cell = { process, ready: false, running: undefined, timedOut: false };
+    const startWatchdog = setTimeout(() => process.kill(), startMs);
+    this.#cells.add(cell);
+  }
+
+  #dispatch(): void {
+    for (const cell of this.#cells) {
+      if (!cell.ready || cell.running !== undefined) continue;
+      const task = this.#queue.shift();
+      if (task === undefined) return;
+      const order = ++this.#orders;
+      const watchdog = setTimeout(() => {
+        cell.timedOut = true;
+        cell.process.kill();
+      }, task.work.limits.wallMs);
+      cell.running = { task, order, watchdog };
+      cell.process.send(orderFor(task.work, order));
+    }
+  }
+
+  #finish(cell: Cell, message: FromCell): void {
+    const running = cell.running;
+    if (running === undefined || message.kind === 'ready' || message.order !== running.order) return;
+    clearTimeout(running.watchdog);
+    // The verdict is already here; that the watchdog fired in the same moment no longer matters to this match.
+    cell.running = undefined;
+    if (cell.timedOut) cell.ready = false;
+    this.#dispatch();
+    if (message.kind === 'played') running.task.resolve(message.record);
+    else if (message.kind === 'checked') running.task.resolve(message.check);
+    else running.task.reject(new AgonError(message.code, message.message));
+    this.#changed();
+  }
+
+  #bury(cell: Cell, how: string): void {
+    this.#cells.delete(cell);
+    if (cell.running) {
+      clearTimeout(cell.running.watchdog);
+      this.#judge(cell, cell.running, how);
+    }
+    this.#failedStarts = cell.ready || cell.timedOut ? 0 : this.#failedStarts + 1;
+    if (this.#failedStarts >= startAttempts) {
+      const error = new AgonError('SANDBOX.CELL_START_FAILED', `Cells do not start: ${how}.`, {
+        output: cell.process.lastWords,
+      });
+      this.#failedStarts = 0;
+      for (const task of this.#queue.splice(0)) task.reject(error);
+    } else {
+      this.#fill();
+    }
+    this.#changed();
+  }
+
+  /** Decides what the death of a cell means for the match it was playing. */
+  #judge(cell: Cell, { task, order }: NonNullable<Cell['running']>, how: string): void {
+    const { seat, turns } = cell.process.markers(order);
+    const { work } = task;
+    if (this.#killing && !cell.timedOut) {
+      task.reject(poolClosed());
+    } else if (seat === undefined) {
+      // No agent's code has run yet, so the failure is the arena's own.
+      task.reject(cellDied(how, cell));
+    } else if (cell.timedOut) {
+      task.resolve(lost(work, turns, seat, 'timeout', `stopped by the watchdog after ${work.limits.wallMs} ms`));
+    } else if (task.suspect === undefined) {
+      // Once may be an accident of the machine. The match is played again from the start, ahead of the others.
+      task.suspect = seat;
+      this.#queue.unshift(task);
+    } else if (task.suspect !== seat) {
+      task.reject(cellDied(how, cell));
+    } else {
+      task.resolve(lost(work, turns, seat, 'crash', `the cell died twice in this seat's turn (${how})`));
+    }
+  }
+
+  #changed(): void {
+    for (const wake of this.#whenChanged.splice(0)) wake();
+  }
+}
+
+function orderFor(work: Work, order: number): ToCell {
+  if (work.kind === 'check') return { kind: 'check', order, source: work.source, limits: work.limits };
+  const { game, seed, agents } = work.job;
+  const sources = agents.map((agent) => agent.source);
+  return {
+    kind: 'play',
+    order,
+    game,
+    seed,
+    sources,
+    digests: agents.map((agent) => agent.codeDigest),
+    limits: work.limits,
+  };
+}
+
+function lost(
+  work: Work,
+  turns: MatchRecord['turns'],
+  seat: number,
+  reason: 'timeout' | 'crash',
+  detail: string,
+): MatchRecord | SourceCheck {
+  if (work.kind === 'check') return { ok: false, rule: reason, detail };
+  const { job, limits } = work;
+  const agents = job.agents.map((agent) => agent.codeDigest);
+  const game = gameNamed(job.game);
+  return forfeit({ game, seed: job.seed, driver: 'wasm', agents, turns, limits, seat, reason, detail });
+}
+
+const poolClosed = (): AgonError => new AgonError('SANDBOX.CLOSED', 'The pool of cells has been closed.');
+
+const cellDied = (how: string, cell: Cell): AgonError =>
+  new AgonError('SANDBOX.CELL_DIED', `A cell died (${how}); the match may be played again.`, {
+    retryable: true,
+    output: cell.process.lastWords,
+  });

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { SourceCheck } from './drivers/driver.js';
+import type { Limits } from './limits.js';
+import type { MatchRecord, TurnRecord } from './referee.js';
+
+/** What the arena asks for: one match between sources that are known by their digests. */
+export interface MatchJob {
+  readonly matchId: string;
+  readonly game: string;
+  readonly seed: string;
+  /** By seat. */
+  readonly agents: readonly { readonly source: string; readonly codeDigest: string }[];
+  readonly limits?: Partial<Limits>;
+}
+
+/** SHA-256 of the source in UTF-8, in hexadecimal: the name by which a record refers to code. */
+export const codeDigest = (source: string): string => createHash('sha256').update(source).digest('hex');
+
+export type ToCell =
+  | {
+      readonly kind: 'play';
+      readonly order: number;
+      readonly game: string;
+      readonly seed: string;
+      readonly sources: readonly string[];
+      readonly digests: readonly string[];
+      readonly limits: Limits;
+    }
+  | { readonly kind: 'check'; readonly order: number; readonly source: string; readonly limits: Limits };
+
+export type FromCell =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'played'; readonly order: number; readonly record: MatchRecord }
+  | { readonly kind: 'checked'; readonly order: number; readonly check: SourceCheck }
+  | { readonly kind: 'failed'; readonly order: number; readonly code: string; readonly message: string };
+
+/**
+ * Turn markers go into a nameless file that host and cell share by its descriptor. A cell writes a line there before it
+ * lets an agent's code run, so that the host can tell who was on the move even when the cell never speaks again. Unlike
+ * a message, a marker wakes nobody up: the host reads the file only after a death.
+ */
+export const markerFd = 3;
+
+/** Stands after the last line, because what follows may be left over from a longer match. */
+const markerEnd = 'end\n';
+
+export class MarkerWriter {
+  readonly #write: (text: string, position: number) => void;
+  #position = 0;
+  #order = 0;
+
+  constructor(write: (text: string, position: number) => void) {
+    this.#write = write;
+  }
+
+  begin(order: number): void {
+    this.#order = order;
+    this.#position = 0;
+    this.#write(markerEnd, 0);
+  }
+
+  turn(seat: number, last: TurnRecord | undefined): void {
+    const before = last ? ` ${last.turn} ${last.seat} ${last.action} ${last.fuel}` : '';
+    const line = `${this.#order} ${seat}${before}\n`;
+    this.#write(line + markerEnd, this.#position);
+    this.#position += line.length;
+  }
+}
+
+export interface Markers {
+  /** The seat whose code ran last, or undefined when none did. */
+  readonly seat: number | undefined;
+  readonly turns: readonly TurnRecord[];
+}
+
+const markerNumbers = z.array(z.number().int().nonnegative());
+
+/** Reads what is left of a match from its markers. */
+export function readMarkers(text: string, order: number): Markers {
+  let seat: number | undefined;
+  const turns: TurnRecord[] = [];
+  for (const line of (text.split(markerEnd)[0] ?? '').split('\n')) {
+    const parsed = markerNumbers.safeParse(line.split(' ').map(Number));
+    if (!parsed.success || parsed.data[0] !== order) continue;
+    const [, onMove, turn, by, action, fuel] = parsed.data;
+    seat = onMove;
+    if (turn === undefined || by === undefined || action === undefined || fuel === undefined) continue;
+    if (turn === turns.length + 1) turns.push({ turn, seat: by, action, fuel });
+  }
+  return { seat, turns };
+}

@@ -1,0 +1,174 @@
+import { AgonError, invariant } from '../services/kernel/index.js';
+import { type AgentInstance, cleanDetail, type Fault, type FaultRule } from './drivers/driver.js';
+import type { AnyGame } from './games/index.js';
+import type { Limits } from './limits.js';
+
+/** Why a match ended: by the rules of the game, by a broken rule, or by the watchdog. */
+export type OutcomeReason = 'line' | 'full_board' | 'illegal_move' | FaultRule | 'timeout';
+
+export interface MatchOutcome {
+  readonly winner: number | null;
+  /** One score a seat; they sum to 1. */
+  readonly scores: readonly number[];
+  readonly reason: OutcomeReason;
+  readonly detail: string;
+  readonly seatAtFault: number | null;
+}
+
+export interface TurnRecord {
+  /** Counts from 1. */
+  readonly turn: number;
+  readonly seat: number;
+  readonly action: number;
+  readonly fuel: number;
+}
+
+export interface SeatUsage {
+  readonly fuel: number;
+  readonly peakMemoryBytes: number;
+}
+
+/** Plain JSON, with all that is needed to play the match again and to check what is claimed about it. */
+export interface MatchRecord {
+  readonly game: string;
+  readonly gameVersion: number;
+  readonly seed: string;
+  readonly driver: string;
+  /** Digests of the sources, by seat. */
+  readonly agents: readonly string[];
+  /** An illegal move is the last entry, so that a replay can see that it was illegal. */
+  readonly turns: readonly TurnRecord[];
+  readonly outcome: MatchOutcome;
+  readonly usage: readonly SeatUsage[];
+  readonly limits: Limits;
+}
+
+export interface MatchSetup {
+  readonly game: AnyGame;
+  readonly seed: string;
+  readonly seats: readonly AgentInstance[];
+  readonly limits: Limits;
+  readonly driver: string;
+  readonly agents: readonly string[];
+  /** Called before any code of a seat runs; turn 0 is its start. `last` is the turn that has just been completed. */
+  readonly onTurn?: (turn: number, seat: number, last: TurnRecord | undefined) => void;
+}
+
+/** What the host knows about a match that never came back. */
+export interface Forfeit {
+  readonly game: AnyGame;
+  readonly seed: string;
+  readonly driver: string;
+  readonly agents: readonly string[];
+  readonly turns: readonly TurnRecord[];
+  readonly limits: Limits;
+  readonly seat: number;
+  readonly reason: 'timeout' | 'crash';
+  readonly detail: string;
+}
+
+/** The seat at fault gets nothing and the others share the point. */
+export function lostBy(seats: number, seat: number, reason: OutcomeReason, detail: string): MatchOutcome {
+  const share = 1 / (seats - 1);
+  return {
+    winner: seats === 2 ? 1 - seat : null,
+    scores: Array.from({ length: seats }, (_, index) => (index === seat ? 0 : share)),
+    reason,
+    detail: cleanDetail(detail),
+    seatAtFault: seat,
+  };
+}
+
+/** Plays one match to its end. It never throws on account of an agent. */
+export async function playMatch(setup: MatchSetup): Promise<MatchRecord> {
+  const { game, seed, seats, limits } = setup;
+  if (seats.length !== game.seats) {
+    throw new AgonError('SANDBOX.WRONG_SEATS', `${game.name} is played by ${game.seats} agents, not ${seats.length}.`);
+  }
+  const turns: TurnRecord[] = [];
+  const outcome = (await startSeats(setup)) ?? (await playTurns(setup, turns));
+  for (const [seat, agent] of seats.entries()) {
+    setup.onTurn?.(turns.length, seat, turns.at(-1));
+    const { winner, scores, reason } = outcome;
+    await agent.onResult({ game: game.name, seat, winner, score: scores[seat], reason }, limits.turnFuel);
+  }
+  const usage = seats.map(({ usage: { fuel, peakMemoryBytes } }) => ({ fuel, peakMemoryBytes }));
+  const { driver, agents } = setup;
+  return { game: game.name, gameVersion: game.version, seed, driver, agents, turns, outcome, usage, limits };
+}
+
+/**
+ * Every seat is started before anyone is judged. Otherwise of two agents that cannot start, the one that happens to
+ * sit first would lose to the other.
+ */
+async function startSeats({ game, seats, limits, onTurn }: MatchSetup): Promise<MatchOutcome | undefined> {
+  const faults: (Fault & { seat: number })[] = [];
+  for (const [seat, agent] of seats.entries()) {
+    onTurn?.(0, seat, undefined);
+    // The seed stays with the referee: whoever knows it can predict the other seat's random numbers.
+    const { turnFuel, bankFuel } = limits;
+    const config = { game: game.name, version: game.version, seat, seats: game.seats, turnFuel, bankFuel };
+    const started = await agent.init(config, limits.initFuel);
+    if (started.kind === 'fault') faults.push({ ...started, seat });
+  }
+  const [first, second] = faults;
+  if (first === undefined) return undefined;
+  if (second === undefined) return lostBy(game.seats, first.seat, first.rule, first.detail);
+  return {
+    winner: null,
+    scores: seats.map(() => 1 / seats.length),
+    reason: first.rule,
+    detail: cleanDetail(`no seat could start: ${faults.map((each) => `${each.seat}: ${each.detail}`).join('; ')}`),
+    seatAtFault: null,
+  };
+}
+
+async function playTurns(
+  { game, seed, seats, limits, onTurn }: MatchSetup,
+  turns: TurnRecord[],
+): Promise<MatchOutcome> {
+  const bank = seats.map(() => limits.bankFuel);
+  let state = game.setup(seed);
+  for (let turn = 1; ; turn += 1) {
+    const ended = game.outcome(state);
+    if (ended) return { ...ended, detail: '', seatAtFault: null };
+    invariant(turn <= game.maxTurns, `${game.name} goes on after ${game.maxTurns} turns.`);
+
+    const seat = game.toMove(state);
+    const agent = seats[seat];
+    const saved = bank[seat];
+    invariant(agent !== undefined && saved !== undefined, `${game.name} gives the move to seat ${seat}.`);
+    onTurn?.(turn, seat, turns.at(-1));
+    const reply = await agent.act(game.observe(state, seat), limits.turnFuel + saved);
+    if (reply.kind === 'fault') return lostBy(game.seats, seat, reply.rule, reply.detail);
+    bank[seat] = saved - Math.max(0, reply.fuel - limits.turnFuel);
+
+    const action = game.parse(reply.value);
+    if (action === undefined) {
+      return lostBy(game.seats, seat, 'bad_reply', `${JSON.stringify(reply.value)} is no action of ${game.name}`);
+    }
+    turns.push({ turn, seat, action, fuel: reply.fuel });
+    if (!game.legal(state).includes(action)) return illegalMove(game, state, seat, action);
+    state = game.apply(state, action);
+  }
+}
+
+function illegalMove(game: AnyGame, state: unknown, seat: number, action: number): MatchOutcome {
+  return lostBy(game.seats, seat, 'illegal_move', `${action} is not one of ${game.legal(state).join(' ')}`);
+}
+
+/** The record of a match whose cell had to be killed, or died in the hands of one seat. */
+export function forfeit({ game, seed, driver, agents, turns, limits, seat, reason, detail }: Forfeit): MatchRecord {
+  const fuelOf = (of: number): number => turns.reduce((sum, turn) => sum + (turn.seat === of ? turn.fuel : 0), 0);
+  return {
+    game: game.name,
+    gameVersion: game.version,
+    seed,
+    driver,
+    agents,
+    turns,
+    outcome: lostBy(game.seats, seat, reason, detail),
+    usage: agents.map((_, of) => ({ fuel: fuelOf(of), peakMemoryBytes: 0 })),
+    limits,
+  };
+}

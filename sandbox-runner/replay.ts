@@ -1,0 +1,94 @@
+import { AgonError } from '../services/kernel/index.js';
+import { type AnyGame, gameNamed } from './games/index.js';
+import { lostBy, type MatchOutcome, type MatchRecord } from './referee.js';
+
+export interface Replay {
+  /** Whether the recorded actions, under the recorded rules and limits, lead to the recorded outcome. */
+  readonly agrees: boolean;
+  /** The outcome that the record should have, when it can be derived at all. */
+  readonly outcome: MatchOutcome | undefined;
+  /** What is wrong with the record; empty when it agrees. */
+  readonly problem: string;
+  /** The position before the first turn and after each legal one, for drawing. */
+  readonly states: readonly unknown[];
+}
+
+/**
+ * Runs the referee over a record, without agents. The moves, who made them, an ending by the rules, an illegal move and
+ * the fuel account are all derived again. That an agent crashed cannot be seen from its moves; of such a fault a replay
+ * only confirms that it was that seat's turn and that the scores follow. Playing the match again settles the rest.
+ *
+ * @example replay(record).agrees
+ */
+export function replay(record: MatchRecord): Replay {
+  const game = gameNamed(record.game);
+  if (game.version !== record.gameVersion) {
+    throw new AgonError('SANDBOX.UNKNOWN_GAME', `${record.game} is at version ${game.version} here.`, {
+      recorded: record.gameVersion,
+    });
+  }
+  const states: unknown[] = [game.setup(record.seed)];
+  const { outcome, problem } = walk(game, record, states);
+  if (problem) return { agrees: false, outcome, problem, states };
+  const expected = outcome ?? record.outcome;
+  const agrees = sameOutcome(expected, record.outcome);
+  return { agrees, outcome: expected, problem: agrees ? '' : 'the outcome does not follow from the moves', states };
+}
+
+interface Walk {
+  readonly outcome: MatchOutcome | undefined;
+  readonly problem: string;
+}
+
+const wrong = (problem: string): Walk => ({ outcome: undefined, problem });
+
+function walk(game: AnyGame, record: MatchRecord, states: unknown[]): Walk {
+  const bank = Array.from({ length: game.seats }, () => record.limits.bankFuel);
+  let state = states[0];
+  for (const [index, { turn, seat, action, fuel }] of record.turns.entries()) {
+    if (game.outcome(state)) return wrong(`turn ${turn} was played after the end`);
+    if (turn !== index + 1) return wrong(`turn ${turn} stands at place ${index + 1}`);
+    if (seat !== game.toMove(state)) return wrong(`turn ${turn} was not seat ${seat}'s to play`);
+    if (game.parse(action) === undefined || !Number.isInteger(fuel) || fuel < 0)
+      return wrong(`turn ${turn} is malformed`);
+    const left = (bank[seat] ?? 0) - Math.max(0, fuel - record.limits.turnFuel);
+    if (left < 0) return wrong(`turn ${turn} took more fuel than seat ${seat} had`);
+    bank[seat] = left;
+    if (!game.legal(state).includes(action)) {
+      if (index !== record.turns.length - 1) return wrong(`turn ${turn} is illegal, yet the match went on`);
+      return { outcome: lostBy(game.seats, seat, 'illegal_move', record.outcome.detail), problem: '' };
+    }
+    state = game.apply(state, action);
+    states.push(state);
+  }
+  const ended = game.outcome(state);
+  if (ended) return { outcome: { ...ended, detail: '', seatAtFault: null }, problem: '' };
+  return fault(game, record, state);
+}
+
+/** The moves stop in the middle of the game, so the record has to blame somebody who could be to blame. */
+function fault(game: AnyGame, record: MatchRecord, state: unknown): Walk {
+  const { seatAtFault, reason, detail } = record.outcome;
+  if (reason === 'line' || reason === 'full_board' || reason === 'illegal_move') {
+    return wrong(`the moves do not end in ${reason}`);
+  }
+  const atStart = record.turns.length === 0;
+  if (seatAtFault === null) {
+    if (!atStart) return wrong('nobody is at fault for an unfinished match');
+    const scores = Array.from({ length: game.seats }, () => 1 / game.seats);
+    return { outcome: { winner: null, scores, reason, detail, seatAtFault }, problem: '' };
+  }
+  if (!Number.isInteger(seatAtFault) || seatAtFault < 0 || seatAtFault >= game.seats) return wrong('no such seat');
+  if (!atStart && seatAtFault !== game.toMove(state)) return wrong(`it was not seat ${seatAtFault}'s turn`);
+  return { outcome: lostBy(game.seats, seatAtFault, reason, detail), problem: '' };
+}
+
+function sameOutcome(a: MatchOutcome, b: MatchOutcome): boolean {
+  return (
+    a.winner === b.winner &&
+    a.reason === b.reason &&
+    a.seatAtFault === b.seatAtFault &&
+    a.scores.length === b.scores.length &&
+    a.scores.every((score, seat) => score === b.scores[seat])
+  );
+}

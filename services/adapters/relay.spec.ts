@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { chain } from '../kernel/fixtures.js';
+import { NO_STREAM } from '../kernel/index.js';
+import { MemoryCheckpoints } from './bus/checkpoints.js';
+import { relay } from './relay.js';
+import { MemoryEventStore } from './store/memory.js';
+import { until } from './store/subscription.contract.js';
+
+describe('the relay', () => {
+  const start = async (options: { count: number; failAt?: number; checkpoints?: MemoryCheckpoints }) => {
+    const store = new MemoryEventStore();
+    const { checkpoints = new MemoryCheckpoints() } = options;
+    await store.append('note-a', NO_STREAM, chain('note-a', options.count));
+    const published: number[] = [];
+    const consumer = await relay({
+      store,
+      checkpoints,
+      group: 'relay',
+      batchSize: 2,
+      publish: async (events) => {
+        if (events.some((event) => event.position === options.failAt)) throw new Error('The broker is away.');
+        published.push(...events.map((event) => event.position));
+      },
+    });
+    return { store, checkpoints, published, consumer };
+  };
+
+  it('publishes the log in order, and its checkpoint follows', async () => {
+    const { published, consumer, checkpoints, store } = await start({ count: 5 });
+    await until(() => consumer.position() === 5);
+    expect(published).toEqual([1, 2, 3, 4, 5]);
+    expect(await checkpoints.load('relay')).toBe(5);
+    await consumer.stop();
+    await store.close();
+  });
+
+  it('starts behind its checkpoint', async () => {
+    const checkpoints = new MemoryCheckpoints();
+    await checkpoints.save('relay', 3);
+    const { published, consumer } = await start({ count: 5, checkpoints });
+    expect(consumer.position()).toBe(3);
+    await until(() => consumer.position() === 5);
+    await consumer.stop();
+    expect(published).toEqual([4, 5]);
+  });
+
+  it('does not move past what could not be published', async () => {
+    const { published, consumer, checkpoints } = await start({ count: 5, failAt: 3 });
+    await expect(consumer.done).rejects.toThrow('The broker is away.');
+    expect(published).toEqual([1, 2]);
+    expect([consumer.position(), await checkpoints.load('relay')]).toEqual([2, 2]);
+  });
+});

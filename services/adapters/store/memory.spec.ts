@@ -1,0 +1,4 @@
+import { MemoryEventStore } from './memory.js';
+import { storeContract } from './store.contract.js';
+
+storeContract('memory', { open: async () => new MemoryEventStore() });

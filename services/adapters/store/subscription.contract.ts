@@ -1,0 +1,124 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { chain, headAfter } from '../../kernel/fixtures.js';
+import { AgonError, type EventStore, NO_STREAM, type RecordedEvent } from '../../kernel/index.js';
+
+/** Waits for something to become true; the test's own time limit is what fails it. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn();
+}
+
+const upTo = (last: number, after = 0) => Array.from({ length: last - after }, (_, i) => after + i + 1);
+
+/** What following a log promises: every event once, in order, with no gap where catching up turns into living. */
+export function subscriptionContract(current: () => EventStore): void {
+  describe('a subscription', () => {
+    const collect = (after: number, batchSize?: number) => {
+      const seen: RecordedEvent[] = [];
+      const options = batchSize === undefined ? { after } : { after, batchSize };
+      const subscription = current().subscribe(options, async (events) => {
+        expect(events.length).toBeLessThanOrEqual(batchSize ?? Number.POSITIVE_INFINITY);
+        await turn();
+        seen.push(...events);
+      });
+      return { subscription, seen, positions: () => seen.map((event) => event.position) };
+    };
+    const fill = async (stream: string, count: number) => {
+      await current().append(stream, NO_STREAM, chain(stream, count));
+    };
+
+    it.each([
+      ['from the beginning', 0],
+      ['from the middle', 57],
+      ['from the end', 120],
+    ])('%s has no gap and no duplicate while hundreds of appends run', async (_what, after) => {
+      for (let i = 0; i < 40; i++) await fill(`note-${i}`, 3);
+      const follower = collect(after, 16);
+      const writers = Array.from({ length: 25 }, async (_, writer) => {
+        const stream = `live-${writer}`;
+        const events = chain(stream, 12);
+        for (const [i, event] of events.entries()) {
+          await current().append(stream, i - 1, [event]);
+          if (i === 5) await turn();
+        }
+      });
+      await Promise.all(writers);
+      await until(() => follower.positions().at(-1) === 420);
+      await follower.subscription.stop();
+      expect(follower.positions()).toEqual(upTo(420, after));
+      expect(follower.seen).toEqual(await current().readAll({ after }));
+    });
+
+    it('serves several followers at their own pace', async () => {
+      const followers = [collect(0, 1), collect(0, 7), collect(10)];
+      for (let i = 0; i < 30; i++) await fill(`note-${i}`, 2);
+      await until(() => followers.every((follower) => follower.positions().at(-1) === 60));
+      await Promise.all(followers.map((follower) => follower.subscription.stop()));
+      expect(followers.map((follower) => follower.positions())).toEqual([upTo(60), upTo(60), upTo(60, 10)]);
+    });
+
+    it('waits beyond the end for what is not there yet', async () => {
+      await fill('note-a', 2);
+      const follower = collect(4);
+      await fill('note-b', 4);
+      await until(() => follower.seen.length === 2);
+      await follower.subscription.stop();
+      expect(follower.positions()).toEqual([5, 6]);
+    });
+
+    it('really stops: whatever comes later reaches only the others', async () => {
+      await fill('note-a', 3);
+      const [stopped, going] = [collect(0), collect(0)];
+      await until(() => stopped.seen.length === 3);
+      await stopped.subscription.stop();
+      await expect(stopped.subscription.done).resolves.toBeUndefined();
+      await fill('note-b', 5);
+      await until(() => going.seen.length === 8);
+      await going.subscription.stop();
+      expect(stopped.positions()).toEqual([1, 2, 3]);
+    });
+
+    it('finishes the batch in hand before it stops', async () => {
+      await fill('note-a', 3);
+      let finished = false;
+      let started = false;
+      const subscription = current().subscribe({ after: 0 }, async () => {
+        started = true;
+        for (let i = 0; i < 20; i++) await turn();
+        finished = true;
+      });
+      await until(() => started);
+      await subscription.stop();
+      expect(finished).toBe(true);
+    });
+
+    it('ends with the error of its handler, and delivers nothing after it', async () => {
+      await fill('note-a', 4);
+      const seen: number[] = [];
+      const subscription = current().subscribe({ after: 0, batchSize: 1 }, async ([event]) => {
+        seen.push(event?.position ?? 0);
+        if (event?.position === 2) throw new AgonError('TEST.FAILED', 'The second one fails.');
+      });
+      await expect(subscription.done).rejects.toMatchObject({ code: 'TEST.FAILED' });
+      expect(seen).toEqual([1, 2]);
+    });
+
+    it('shows an event only once it can be read', async () => {
+      const unread: string[] = [];
+      const subscription = current().subscribe({ after: 0 }, async (events) => {
+        for (const { stream, revision, hash } of events) {
+          const [there] = await current().readStream(stream, { fromRevision: revision, limit: 1 });
+          if (there?.hash !== hash) unread.push(`${stream} ${revision}`);
+        }
+      });
+      let after = headAfter([]);
+      for (let i = 0; i < 50; i++) {
+        const events = chain('note-a', 1, { after });
+        await current().append('note-a', i - 1, events);
+        after = headAfter(events);
+      }
+      await subscription.stop();
+      expect(unread).toEqual([]);
+    });
+  });
+}
