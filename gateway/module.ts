@@ -1,4 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
 import { GraphQLModule } from '@nestjs/graphql';
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
@@ -12,6 +13,7 @@ import { AgentFields, MatchFields, Queries } from './graphql/queries.js';
 import { type GatewayPorts, PORTS } from './ports.js';
 import { problemOf } from './problem.js';
 import { HealthController } from './rest/health.js';
+import { ProblemFilter } from './rest/problem-filter.js';
 
 const QUERY_DEPTH_MAX = 8;
 
@@ -32,11 +34,11 @@ export class GatewayModule {
           graphiql: true,
           queryDepth: QUERY_DEPTH_MAX,
           context: (request: FastifyRequest) => contextOf(ports, request),
-          errorFormatter: (execution) => formatErrors(execution),
+          errorFormatter: (execution) => formatErrors(execution, ports),
         }),
       ],
       controllers: [HealthController],
-      providers: [Queries, MatchFields, AgentFields, Mutations],
+      providers: [Queries, MatchFields, AgentFields, Mutations, { provide: APP_FILTER, useClass: ProblemFilter }],
     };
   }
 }
@@ -47,10 +49,14 @@ const kernel = (handle: Handle, ports: GatewayPorts) => [
 ];
 
 /** Errors leave as GraphQL errors with our stable code; only what GraphQL itself found wrong keeps its own words. */
-function formatErrors(execution: { errors?: readonly GraphQLError[]; data?: ExecutionResult['data'] }) {
+function formatErrors(
+  execution: { errors?: readonly GraphQLError[]; data?: ExecutionResult['data'] },
+  ports: GatewayPorts,
+) {
   const errors = (execution.errors ?? []).map((error) => {
     if (!error.originalError) return error;
     const { detail, code, status } = problemOf(error.originalError);
+    if (status >= 500) ports.onInternalError(error.originalError);
     return new GraphQLError(detail, {
       nodes: error.nodes ?? null,
       path: error.path ?? null,

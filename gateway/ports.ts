@@ -23,6 +23,10 @@ export interface GatewayPorts {
   checkSource(source: string): Promise<{ ok: true } | { ok: false; rule: string; detail: string }>;
   readonly sourceBytesMax: number;
   status(): Promise<readonly PartStatus[]>;
+  /** Resolves when what stands at this position can be read, so that callers see what they have just done. */
+  visible(position: number): Promise<void>;
+  /** Hears of every error that is our own fault. */
+  onInternalError(error: unknown): void;
   /** The actor behind a bearer token, if it is one of ours. */
   actorOf(token: string): Actor | undefined;
 }

@@ -54,6 +54,7 @@ export class CellProcess {
   readonly #markersFd = openMarkers();
   #written = '';
   #errors = '';
+  #released = false;
 
   constructor(options: CellOptions, events: CellEvents) {
     this.#child = fork(options.file ?? compiledCell(), [], {
@@ -110,8 +111,9 @@ export class CellProcess {
     this.#child.kill('SIGKILL');
   }
 
-  /** Lets the cell finish by itself: without a channel it exits at once when it is idle. */
+  /** Asks an idle cell to leave. Cutting the channel instead can swallow the event that tells of the exit. */
   release(): void {
-    if (this.#child.connected) this.#child.disconnect();
+    if (!this.#released && this.#child.connected) this.#child.send({ kind: 'leave' } satisfies ToCell);
+    this.#released = true;
   }
 }

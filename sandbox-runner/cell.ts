@@ -40,7 +40,7 @@ async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchReco
   }
 }
 
-async function answer(message: ToCell): Promise<FromCell> {
+async function answer(message: Exclude<ToCell, { kind: 'leave' }>): Promise<FromCell> {
   const { order } = message;
   markers.begin(order);
   try {
@@ -66,8 +66,9 @@ function watchParent(): void {
 }
 
 process.on('disconnect', () => process.exit(0));
-process.on('message', (message) => {
-  void answer(message as ToCell).then(tell);
+process.on('message', (message: ToCell) => {
+  if (message.kind === 'leave') process.exit(0);
+  void answer(message).then(tell);
 });
 watchParent();
 await driver.warm(2, defaultLimits);

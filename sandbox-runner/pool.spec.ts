@@ -89,6 +89,22 @@ describe('a pool', () => {
     expect(JSON.stringify(await play(one))).toBe(records);
   });
 
+  it('gives byte-identical records of faults too', async () => {
+    const faulty = [
+      'let depth = 0; const dive = () => { depth += 1; dive(); }; function act() { try { dive(); } catch {} throw depth; }',
+      'function act() { let a = []; for (let i = 0; i < 1e5; i += 1) a = [a]; return a; }',
+      'function act() { const m = new Map(); for (let i = 0; ; i += 1) m.set(i, [i]); }',
+      'function act() { const a = []; for (;;) a.push({}); }',
+      'function act() { return /(a+)+$/.test("a".repeat(40) + "b"); }',
+    ].map(agent);
+    const play = (pool: CellPool) => Promise.all(faulty.map((each) => pool.play(job([first, each]))));
+    const [one, two] = [open(), open()];
+    const records = await play(one);
+    for (const record of records) expect(record.outcome).toMatchObject({ winner: 0, seatAtFault: 1 });
+    expect(JSON.stringify(await play(two))).toBe(JSON.stringify(records));
+    expect(JSON.stringify(await play(one))).toBe(JSON.stringify(records));
+  });
+
   it('lets a seat lose by timeout when it hangs in native code, and plays on', async () => {
     const pool = open();
     const record = await pool.play(job([first, hung], { wallMs: 1_500 }));

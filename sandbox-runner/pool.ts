@@ -102,11 +102,11 @@ export class CellPool {
     this.#killing ||= kill;
     if (kill) for (const task of this.#queue.splice(0)) task.reject(poolClosed());
     while (this.#cells.size > 0) {
+      // A match under way may still have to be played again, so no cell leaves before all of them are done.
+      const busy = this.#queue.length > 0 || [...this.#cells].some((cell) => cell.running);
       for (const cell of this.#cells) {
-        if (kill) cell.process.kill();
-        else if (this.#queue.length > 0 || cell.running) continue;
-        else if (cell.ready) cell.process.release();
-        else cell.process.kill();
+        if (kill || (!busy && !cell.ready)) cell.process.kill();
+        else if (!busy) cell.process.release();
       }
       await new Promise<void>((resolve) => this.#whenChanged.push(resolve));
     }

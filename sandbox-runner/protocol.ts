@@ -27,7 +27,8 @@ export type ToCell =
       readonly digests: readonly string[];
       readonly limits: Limits;
     }
-  | { readonly kind: 'check'; readonly order: number; readonly source: string; readonly limits: Limits };
+  | { readonly kind: 'check'; readonly order: number; readonly source: string; readonly limits: Limits }
+  | { readonly kind: 'leave' };
 
 export type FromCell =
   | { readonly kind: 'ready' }

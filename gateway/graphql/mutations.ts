@@ -1,7 +1,7 @@
 import { Inject } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { Args, Context, Mutation, Resolver } from '@nestjs/graphql';
-import { agentById } from '../../projections/agents/query.js';
+import { accountById, agentById } from '../../projections/agents/query.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
 import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
 import { ProposeMatch } from '../../services/arena/index.js';
@@ -38,12 +38,13 @@ export class Mutations {
   }
 
   @Mutation(() => Receipt, { description: 'Grants play credits.' })
-  grantCredits(
+  async grantCredits(
     @Args('accountId', text()) accountId: string,
     @Args('amountCents', text()) amountCents: string,
     @Args('reason', { ...text(), defaultValue: 'grant' }) reason: string,
     @Context() context: RequestContext,
   ) {
+    await this.assertOwner(accountId);
     const data = { accountId, amountCents, currency: 'PLAY', reason };
     return this.send(accountId, new GrantCredits(data, this.meta(context, 'GrantCredits')));
   }
@@ -57,6 +58,7 @@ export class Mutations {
     @Context() context: RequestContext,
   ) {
     const meta = this.meta(context, 'SubmitAgent');
+    await this.assertOwner(ownerId);
     for (const game of games) this.assertGame(game);
     const content = Buffer.from(source);
     await this.assertRunnable(source, content.length);
@@ -96,6 +98,7 @@ export class Mutations {
   private async send(id: string, command: Command): Promise<Receipt> {
     const handled: Handled = await this.commands.execute(command);
     const { position, repeated } = handled;
+    await this.ports.visible(position);
     return { id, events: handled.events.map((event) => event.type), position, repeated };
   }
 
@@ -107,6 +110,11 @@ export class Mutations {
     }
     const { ownerId: accountId, version, codeDigest } = agent;
     return { agentId, accountId, version, codeDigest };
+  }
+
+  private async assertOwner(accountId: string): Promise<void> {
+    if (await accountById(this.ports.database, accountId)) return;
+    throw new AgonError('ACCOUNTS.UNKNOWN', `There is no account ${accountId}. Register it first.`);
   }
 
   private assertGame(game: string): void {

@@ -4,7 +4,16 @@ import { gameNames } from '../../sandbox-runner/index.js';
 import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { version } from '../version.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
-import { listMatches, showLeaderboard, showMatch, showStatus, submitAgent, tailLog, verifyLog } from './read.js';
+import {
+  listMatches,
+  registerOwner,
+  showLeaderboard,
+  showMatch,
+  showStatus,
+  submitAgent,
+  tailLog,
+  verifyLog,
+} from './read.js';
 import { demo, start } from './serve.js';
 
 type Flags = OutputOptions & { data?: string };
@@ -95,6 +104,12 @@ command(agent, 'submit', 'Submit a JavaScript agent to the running arena, or a n
   .option('--games <list>', 'games it plays, with commas between', gameNames.join(','))
   .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
   .action(run((file: string, flags) => submitAgent(dataDirOf(flags), file, flags)));
+
+const owner = program.command('owner').description('Work with owners of agents.').exitOverride();
+command(owner, 'register', 'Register an owner in the running arena.')
+  .argument('<account>', 'a short name: a-z, 0-9 and -')
+  .option('--name <text>', 'the name to show (default: the account)')
+  .action(run((account: string, flags) => registerOwner(dataDirOf(flags), account, flags)));
 
 const match = program.command('match').description('Look at matches.').exitOverride();
 command(match, 'list', 'Show the newest matches.')

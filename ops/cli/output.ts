@@ -27,6 +27,8 @@ export function printError(options: OutputOptions, thrown: unknown): void {
   else stderr.write(`${pc.createColors(stderr.isTTY ?? false).red('error')} ${code}: ${message}\n`);
 }
 
+const QUIET_MS = 1_000;
+
 export type Alignment = 'left' | 'right';
 
 /** @example table(['agent', 'rating'], [['gold.minimax', '1612']], ['left', 'right']) */
@@ -50,11 +52,11 @@ export function table(
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control sequences, and they have no width.
 const visible = (text: string) => [...text.replace(/\u001b\[\d+m/g, '')].length;
 
-/** A progress bar on a terminal's standard error; elsewhere a line at each tenth, so that logs stay readable. */
+/** A progress bar on a terminal's standard error; elsewhere a line at each tenth, if it takes long enough to wonder. */
 export function progress(label: string): { at(done: number, total: number): void; end(): void } {
   const width = 28;
   const startedMs = performance.now();
-  let lastTenth = -1;
+  let lastTenth = 0;
   return {
     at(done, total) {
       const share = total === 0 ? 1 : done / total;
@@ -63,7 +65,7 @@ export function progress(label: string): { at(done: number, total: number): void
         const bar = '█'.repeat(filled) + '░'.repeat(width - filled);
         const leftS = done > 0 ? (((performance.now() - startedMs) / done) * (total - done)) / 1000 : 0;
         stderr.write(`\r${label} ${bar} ${done}/${total}  ${Math.ceil(leftS)} s left   `);
-      } else if (Math.floor(share * 10) > lastTenth) {
+      } else if (Math.floor(share * 10) > lastTenth && performance.now() - startedMs > QUIET_MS) {
         lastTenth = Math.floor(share * 10);
         stderr.write(`${label} ${done}/${total}\n`);
       }

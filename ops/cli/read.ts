@@ -188,6 +188,20 @@ export async function submitAgent(
   return EXIT.ok;
 }
 
+export async function registerOwner(
+  dataDir: string,
+  accountId: string,
+  options: OutputOptions & { name?: string },
+): Promise<number> {
+  const register = `mutation Register($accountId: String!, $displayName: String!) {
+    registerOwner(accountId: $accountId, displayName: $displayName) { id events position repeated }
+  }`;
+  const variables = { accountId, displayName: options.name ?? accountId };
+  const { registerOwner: receipt } = await askArena<{ registerOwner: Receipt }>(dataDir, register, variables);
+  print(options, receipt, `${colour.green('registered')}: ${receipt.id}`);
+  return EXIT.ok;
+}
+
 interface Receipt {
   readonly id: string;
   readonly events: readonly string[];

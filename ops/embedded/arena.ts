@@ -1,8 +1,10 @@
 import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { CommandBus } from '@nestjs/cqrs';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { GatewayModule } from '../../gateway/module.js';
 import type { GatewayPorts, PartStatus } from '../../gateway/ports.js';
@@ -12,13 +14,10 @@ import { PostgresSink } from '../../projections/sinks/postgres.js';
 import { upcast, views } from '../../projections/views.js';
 import { CellPool, defaultLimits, gameNames } from '../../sandbox-runner/index.js';
 import { startRunner } from '../../sandbox-runner/runner.js';
-import { accounts } from '../../services/accounts/index.js';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { agents } from '../../services/agents/index.js';
-import { arena as arenaContext } from '../../services/arena/index.js';
 import {
   AgonError,
   type Artifacts,
@@ -35,16 +34,15 @@ import {
   randomIds,
   systemClock,
 } from '../../services/kernel/index.js';
-import { wallet } from '../../services/wallet/index.js';
 import { startPostgres } from '../engines/postgres.js';
 import { version } from '../version.js';
 import { localArena } from './arena-port.js';
+import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { Metrics } from './metrics.js';
 
 const GRACE_MS = 2_000;
-
-export const contexts = [accounts, agents, wallet, arenaContext] as const;
+const VISIBLE_MS = 2_000;
 
 export interface Arena {
   readonly config: Config;
@@ -74,6 +72,7 @@ export interface ArenaOptions {
  */
 export async function startArena(config: Config, options: ArenaOptions = {}): Promise<Arena> {
   const { clock = systemClock, ids = randomIds, onStep = () => {} } = options;
+  const log = pino({ level: config.logLevel }, pino.destination(2));
   const running: { name: string; stop: () => Promise<unknown> }[] = [];
   const started = <T>(name: string, part: T, stop: () => Promise<unknown>): T => {
     running.push({ name, stop });
@@ -122,6 +121,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source) => pool.check(source),
       status: () => statusOf(store, database, consumers),
+      visible: (position) => untilSeen(consumers, position),
+      onInternalError: (err) => log.error({ err }, 'internal error'),
       actorOf: (given) => (sameToken(given, token) ? { id: 'operator', role: 'operator' } : undefined),
     };
     const app = await createGateway(GatewayModule.over({ contexts, handle, ports }));
@@ -132,7 +133,10 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     onStep('projections');
     const sink = new PostgresSink(database);
     const projectors = views.map((view) => new Projector(view, sink, upcast));
-    const onRetry = (group: string) => metrics.retries.inc({ group });
+    const onRetry = (group: string, error: unknown) => {
+      metrics.retries.inc({ group });
+      log.warn({ group, err: error }, 'a delivery failed and is tried again');
+    };
     const projections = await runProjections((checkpoints) => new EmbeddedBus(store, checkpoints, onRetry), projectors);
     started('projections', projections, () => projections.stop());
     for (const [name, consumer] of projections.consumers) consumers.set(`projection.${name}`, consumer);
@@ -190,7 +194,7 @@ function runPolicy(
 
 async function createGateway(module: ReturnType<typeof GatewayModule.over>): Promise<INestApplication> {
   const adapter = new FastifyAdapter({ bodyLimit: 2 * 1024 * 1024, forceCloseConnections: true });
-  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: ['error', 'fatal'] });
+  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: false });
   await app.init();
   await adapter.getInstance().ready();
   return app;
@@ -230,9 +234,20 @@ async function statusOf(
   const behind = (consumer: Consumer) => `${position - consumer.position()} events behind`;
   return Promise.all([
     attempt('log', async () => `at position ${position}`),
-    attempt('database', async () => `answers ${(await database.query('SELECT 1 AS one')).length === 1}`),
+    attempt('database', async () =>
+      `${(await database.query('SELECT version()'))[0].version}`.split(' ').slice(0, 2).join(' '),
+    ),
     ...[...consumers].map(([name, consumer]) => attempt(name, async () => behind(consumer))),
   ]);
+}
+
+/** Bounded: a projection that is stuck must not hold up the answer to a command that has long been carried out. */
+async function untilSeen(consumers: ReadonlyMap<string, Consumer>, position: number): Promise<void> {
+  const projections = [...consumers].filter(([name]) => name.startsWith('projection.'));
+  for (let waitedMs = 0; waitedMs < VISIBLE_MS; waitedMs += 5) {
+    if (projections.every(([, consumer]) => consumer.position() >= position)) return;
+    await sleep(5);
+  }
 }
 
 async function untilSettled(store: EventStore, consumers: ReadonlyMap<string, Consumer>): Promise<void> {
@@ -240,6 +255,6 @@ async function untilSettled(store: EventStore, consumers: ReadonlyMap<string, Co
     const position = await store.lastPosition();
     const caughtUp = [...consumers.values()].every((consumer) => consumer.position() >= position);
     if (caughtUp && (await store.lastPosition()) === position) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await sleep(10);
   }
 }

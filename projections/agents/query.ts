@@ -16,3 +16,6 @@ export const versionsOf = (db: DataSource, agentId: string): Promise<VersionRow[
 
 export const listAccounts = (db: DataSource, request: PageRequest): Promise<Page<AccountRow>> =>
   pageOf(db, accounts, request, { order: 'accountId' });
+
+export const accountById = async (db: DataSource, accountId: string): Promise<AccountRow | undefined> =>
+  (await select(db, accounts, 'WHERE account_id = $1', [accountId]))[0];

@@ -29,8 +29,8 @@ describe('the relay', () => {
     const { published, consumer, checkpoints, store } = await start({ count: 5 });
     await until(() => consumer.position() === 5);
     expect(published).toEqual([1, 2, 3, 4, 5]);
-    expect(await checkpoints.load('relay')).toBe(5);
     await consumer.stop();
+    expect(await checkpoints.load('relay')).toBe(5);
     await store.close();
   });
 
@@ -38,7 +38,6 @@ describe('the relay', () => {
     const checkpoints = new MemoryCheckpoints();
     await checkpoints.save('relay', 3);
     const { published, consumer } = await start({ count: 5, checkpoints });
-    expect(consumer.position()).toBe(3);
     await until(() => consumer.position() === 5);
     await consumer.stop();
     expect(published).toEqual([4, 5]);

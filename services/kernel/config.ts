@@ -3,15 +3,18 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { AgonError } from './errors.js';
 
-const port = z.coerce.number().int().min(0).max(65_535);
+const whole = (min: number, max: number) => {
+  const error = `must be a whole number from ${min} to ${max}`;
+  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
+};
 
 /** Every setting, with its environment variable. Flags of the command line override the environment. */
 const settings = {
   dataDir: { env: 'AGON_DATA', schema: z.string().min(1).default('.agon') },
   host: { env: 'AGON_HOST', schema: z.string().min(1).default('127.0.0.1') },
-  port: { env: 'AGON_PORT', schema: port.default(4600) },
-  cells: { env: 'AGON_CELLS', schema: z.coerce.number().int().min(1).max(256).default(availableParallelism()) },
-  rakeBps: { env: 'AGON_RAKE_BPS', schema: z.coerce.number().int().min(500).max(1500).default(1000) },
+  port: { env: 'AGON_PORT', schema: whole(0, 65_535).default(4600) },
+  cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
+  rakeBps: { env: 'AGON_RAKE_BPS', schema: whole(500, 1500).default(1000) },
   logLevel: {
     env: 'AGON_LOG_LEVEL',
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),

@@ -103,6 +103,7 @@ export function busContract(name: string, open: () => Promise<BusUnderTest>): vo
       await publish('note-a', 'Won', 'Lost', 'Won', 'Drawn', 'Drawn');
       const { consumer, positions } = await listen({ group: 'g', types: ['Won', 'Lost'], batchSize: 2 });
       await reached(consumer, 5);
+      await consumer.stop();
       expect(positions()).toEqual([1, 2, 3]);
       expect(await under.checkpoints.load('g')).toBe(5);
     });

@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execPath } from 'node:process';
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { compiled } from '../../services/adapters/compiled.js';
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { checks, readLog } from './checks.js';
+import { lineReader, type Witnessed } from './protocol.js';
+import { copyOf, damages, files, inflict, type Reader } from './torn.js';
+import { between, type Random, seededRandom } from './workload.js';
+
+const KILLS = 3;
+const ACKNOWLEDGEMENTS_MAX = 600;
+const DELAY_MS_MAX = 4;
+const START_MS = 30_000;
+
+export interface SeedResult {
+  readonly seed: number;
+  readonly failures: readonly string[];
+  readonly kills: number;
+  readonly acknowledged: number;
+  readonly events: number;
+  readonly torn: { readonly reported: number; readonly harmless: number };
+}
+
+/** One seed: kill and reopen on the same folder a few times, then damage copies of what is left. */
+export async function runSeed(seed: number, reader: Reader): Promise<SeedResult> {
+  const random = seededRandom('chaos', seed);
+  const root = mkdtempSync(join(tmpdir(), 'agon-chaos-'));
+  const folder = join(root, 'log');
+  const failures: string[] = [];
+  const witnessed: Witnessed = { sent: new Map(), acknowledged: new Map() };
+  let events = 0;
+  try {
+    for (let kill = 1; kill <= KILLS; kill++) {
+      const fault = await writeAndKill(folder, `${seed}/${kill}`, random, witnessed);
+      if (fault) failures.push(`Kill ${kill}: ${fault}`);
+      // Half of the time the next writer meets the folder as the kill left it, not tidied up by a closing.
+      const inPlace = kill === KILLS || random() < 0.5;
+      const { copy, remove } = inPlace ? { copy: folder, remove: () => {} } : copyOf(folder, `check-${kill}`);
+      const checked = await check(copy, witnessed);
+      failures.push(...checked.faults.map((what) => `After kill ${kill}: ${what}`));
+      events = checked.events;
+      remove();
+    }
+    const { acknowledged } = witnessed;
+    const torn = await tear(folder, random, reader, failures);
+    return { seed, failures, kills: KILLS, acknowledged: acknowledged.size, events, torn };
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+/** Lets a writer run until it has been acknowledged a seeded number of times, and a seeded moment longer. */
+async function writeAndKill(folder: string, run: string, random: Random, witnessed: Witnessed): Promise<string> {
+  const killAfter = between(random, 0, ACKNOWLEDGEMENTS_MAX);
+  const delayMs = random() * DELAY_MS_MAX;
+  const child = spawn(execPath, [compiled(import.meta.url, './writer.js'), folder, run], {
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+  });
+  let errors = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  const started = setTimeout(() => child.kill('SIGKILL'), START_MS);
+  let count = 0;
+  const read = lineReader((line) => {
+    if (line.kind === 'sent') witnessed.sent.set(line.sent.meta.id, line.sent);
+    else witnessed.acknowledged.set(line.acknowledged.commandId, line.acknowledged);
+    count += line.kind === 'acknowledged' ? 1 : 0;
+    if (count === killAfter && !child.killed) void sleep(delayMs).then(() => child.kill('SIGKILL'));
+  });
+  (child.stdio[3] as Readable).on('data', read);
+  const [, signal] = await new Promise<[number | null, string | null]>((resolve) => {
+    child.once('close', (...ended) => resolve(ended));
+  });
+  clearTimeout(started);
+  if (signal !== 'SIGKILL') return `the writer ended by itself: ${errors.slice(0, 500)}`;
+  return count < killAfter ? `the writer stood still after ${count} acknowledgements.` : '';
+}
+
+async function check(folder: string, witnessed: Witnessed): Promise<{ events: number; faults: string[] }> {
+  const store = await LmdbEventStore.open(folder);
+  try {
+    const log = await readLog(store);
+    const faults: string[] = [];
+    for (const holds of checks) faults.push(...(await holds({ folder, store, log, witnessed })).slice(0, 3));
+    return { events: log.length, faults };
+  } finally {
+    await store.close();
+  }
+}
+
+async function tear(folder: string, random: Random, reader: Reader, failures: string[]) {
+  const counts = { reported: 0, harmless: 0 };
+  const whole = copyOf(folder, 'whole');
+  const original = await reader.ask(whole.copy);
+  whole.remove();
+  if (original.outcome !== 'served') failures.push(`The undamaged log was not served: ${JSON.stringify(original)}`);
+  for (const file of files) {
+    for (const damage of damages) {
+      const { copy, remove } = copyOf(folder, `torn-${damage}`);
+      const how = inflict(damage, join(copy, file), random);
+      const answer = await reader.ask(copy);
+      remove();
+      if (answer.outcome === 'reported') counts.reported += 1;
+      else if (answer.outcome === 'served' && original.outcome === 'served' && answer.digest === original.digest) {
+        counts.harmless += 1;
+      } else failures.push(`${file} ${how}: ${JSON.stringify(answer)}`);
+    }
+  }
+  return counts;
+}

@@ -1,0 +1,118 @@
+import { arena, ClaimMatch, ProposeMatch, ReportMatch } from '../../services/arena/index.js';
+import {
+  type Command,
+  type CommandMeta,
+  type Context,
+  derivedId,
+  type Ids,
+  invariant,
+  SYSTEM,
+  systemClock,
+} from '../../services/kernel/index.js';
+import { GrantCredits, HoldFunds, PostHold, VoidHold, wallet } from '../../services/wallet/index.js';
+
+/** Numbers in [0, 1) that depend only on the seed (mulberry32). */
+export type Random = () => number;
+
+export function seededRandom(...parts: readonly (string | number)[]): Random {
+  let state = Number.parseInt(derivedId('random', ...parts).slice(0, 8), 16);
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** A whole number from `min` to `max`, both included. */
+export const between = (random: Random, min: number, max: number) => min + Math.floor(random() * (max - min + 1));
+
+/** A command as it travels from the writer to the one who checks. */
+export interface Sent {
+  readonly type: string;
+  readonly data: unknown;
+  readonly meta: CommandMeta;
+}
+
+const makers: Readonly<Record<string, { context: Context; make: new (data: never, meta: CommandMeta) => Command }>> = {
+  GrantCredits: { context: wallet, make: GrantCredits },
+  HoldFunds: { context: wallet, make: HoldFunds },
+  PostHold: { context: wallet, make: PostHold },
+  VoidHold: { context: wallet, make: VoidHold },
+  ProposeMatch: { context: arena, make: ProposeMatch },
+  ClaimMatch: { context: arena, make: ClaimMatch },
+  ReportMatch: { context: arena, make: ReportMatch },
+};
+
+/** The command itself, ready for handle(). */
+export function commandOf(sent: Sent): { context: Context; command: Command } {
+  const maker = makers[sent.type];
+  invariant(maker, `${sent.type} is a command of this workload.`);
+  return { context: maker.context, command: new maker.make(sent.data as never, sent.meta) };
+}
+
+const ACCOUNTS = 24;
+const TURNS_MAX = 60;
+const CODE_DIGEST = 'c0de'.repeat(16);
+
+type Send = (sent: Sent) => Promise<readonly { readonly type: string }[]>;
+
+/** One errand of one writer: a few commands that build on each other, single events and long appends mixed. */
+export async function errand(random: Random, ids: Ids, send: Send): Promise<void> {
+  const command = (type: string, data: unknown) => {
+    const id = ids();
+    return send({
+      type,
+      data,
+      meta: { id, actor: SYSTEM, time: systemClock(), correlationId: id, causationId: id },
+    });
+  };
+  const accountId = `player-${between(random, 1, ACCOUNTS)}`;
+  const amountCents = `${between(random, 1, 500)}`;
+  switch (between(random, 0, 2)) {
+    case 0:
+      await command('GrantCredits', { accountId, amountCents, currency: 'PLAY', reason: 'Weekly allowance' });
+      return;
+    case 1: {
+      const holdId = ids();
+      const purpose = { kind: 'other', note: 'A stake' };
+      const events = await command('HoldFunds', { accountId, holdId, amountCents, currency: 'PLAY', purpose });
+      const held = events[0]?.type === 'FundsHeld';
+      if (held && random() < 0.6) await command('PostHold', { accountId, holdId, payoutCents: amountCents });
+      else await command('VoidHold', { accountId, holdId });
+      return;
+    }
+    default:
+      await playMatch(random, ids(), command);
+  }
+}
+
+async function playMatch(
+  random: Random,
+  matchId: string,
+  command: (type: string, data: unknown) => Promise<unknown>,
+): Promise<void> {
+  const seats = [1, 2].map((seat) => ({
+    agentId: `player-${seat}/four`,
+    accountId: `player-${seat}`,
+    version: 1,
+    codeDigest: CODE_DIGEST,
+  }));
+  const terms = { matchId, game: 'connect-four', stakeCents: '0', currency: 'PLAY' };
+  await command('ProposeMatch', { ...terms, seed: matchId, seats, rakeBps: 1000 });
+  await command('ClaimMatch', { matchId, runnerId: 'runner-1', leaseMs: 60_000 });
+  const turns = Array.from({ length: between(random, 1, TURNS_MAX) }, (_, turn) => ({
+    turn,
+    seat: turn % 2,
+    action: { column: between(random, 0, 6) },
+    fuel: between(random, 500, 5_000),
+  }));
+  await command('ReportMatch', {
+    matchId,
+    runnerId: 'runner-1',
+    attempt: 1,
+    turns,
+    outcome: { winner: 0, scores: [1, 0], reason: 'line', detail: 'Four in a row.', seatAtFault: null },
+    execution: { driver: 'quickjs', gameVersion: 1, limits: { fuel: 1_000_000 }, usage: [] },
+  });
+}

@@ -1,0 +1,94 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { settle } from './settlement.js';
+
+/** What, stake, scores, rake in hundredths of a percent → rake, payouts. */
+const table: readonly [string, bigint, number[], number, bigint, bigint[]][] = [
+  ['the first seat wins', 500n, [1, 0], 1000, 100n, [900n, 0n]],
+  ['the second seat wins', 500n, [0, 1], 1000, 100n, [0n, 900n]],
+  ['the lowest rake', 500n, [1, 0], 500, 50n, [950n, 0n]],
+  ['the highest rake', 500n, [1, 0], 1500, 150n, [850n, 0n]],
+  ['a draw takes no rake', 500n, [0.5, 0.5], 1000, 0n, [500n, 500n]],
+  ['a draw at the highest rake', 1n, [0.5, 0.5], 1500, 0n, [1n, 1n]],
+  ['nobody scored', 500n, [0, 0], 1000, 0n, [500n, 500n]],
+  ['everybody scored in full', 500n, [1, 1], 1000, 0n, [500n, 500n]],
+  ['no stake', 0n, [1, 0], 1000, 0n, [0n, 0n]],
+  ['no stake and a draw', 0n, [0.5, 0.5], 1000, 0n, [0n, 0n]],
+  ['one cent each: the rake rounds down to nothing', 1n, [1, 0], 1000, 0n, [2n, 0n]],
+  ['five cents each: exactly one cent of rake', 5n, [1, 0], 1000, 1n, [9n, 0n]],
+  ['an odd pot: the rake rounds down', 99n, [1, 0], 1000, 19n, [179n, 0n]],
+  ['a rake with a fraction', 333n, [1, 0], 777, 51n, [615n, 0n]],
+  ['one cent below a whole rake', 999n, [1, 0], 500, 99n, [1899n, 0n]],
+  ['a shared win, three to one', 500n, [0.75, 0.25], 1000, 100n, [675n, 225n]],
+  ['a shared win with a cent left over', 5n, [0.75, 0.25], 1000, 1n, [7n, 2n]],
+  ['a narrow win', 500n, [0.51, 0.49], 1000, 100n, [459n, 441n]],
+  ['a win by one part in a million', 500n, [0.5000005, 0.4999995], 1000, 100n, [451n, 449n]],
+  ['a difference below one part in a million is a draw', 500n, [0.50000001, 0.49999999], 1000, 0n, [500n, 500n]],
+  ['scores below one part in a million are none', 500n, [1e-7, 0], 1000, 0n, [500n, 500n]],
+  ['three seats, one winner', 100n, [1, 0, 0], 1000, 30n, [270n, 0n, 0n]],
+  ['three seats, all equal', 100n, [0.4, 0.4, 0.4], 1000, 0n, [100n, 100n, 100n]],
+  ['three seats, two share', 100n, [0.5, 0, 0.5], 1000, 30n, [135n, 0n, 135n]],
+  ['three seats, two share an odd prize: the lower seat gets the cent', 35n, [0.5, 0, 0.5], 1000, 10n, [48n, 0n, 47n]],
+  ['three seats in order', 100n, [0.6, 0.3, 0.1], 1000, 30n, [162n, 81n, 27n]],
+  ['three seats, the best one is the last and gets what is left', 33n, [0.2, 0.3, 0.5], 1000, 9n, [18n, 27n, 45n]],
+  ['four seats, two cents left for two winners', 7n, [0.3, 0.3, 0.2, 0.2], 1500, 4n, [8n, 8n, 4n, 4n]],
+  [
+    'sixteen seats, one winner',
+    10n,
+    [1, ...Array<number>(15).fill(0)],
+    1500,
+    24n,
+    [136n, ...Array<bigint>(15).fill(0n)],
+  ],
+  [
+    'more than a number can hold',
+    9_007_199_254_740_993n,
+    [1, 0],
+    1000,
+    1_801_439_850_948_198n,
+    [16_212_958_658_533_788n, 0n],
+  ],
+  ['scores that do not add up to one', 500n, [0.2, 0.1], 1000, 100n, [600n, 300n]],
+  ['a seat alone gets its stake back', 500n, [1], 1000, 0n, [500n]],
+];
+
+describe('settling a match', () => {
+  it.each(table)('%s', (_what, stakeCents, scores, rakeBps, rakeCents, payoutsCents) => {
+    const potCents = stakeCents * BigInt(scores.length);
+    expect(settle({ stakeCents, scores, rakeBps })).toEqual({ potCents, rakeCents, payoutsCents });
+  });
+
+  it.each([0, 499, 1501, 10_000, -1000, 1000.5, Number.NaN])('refuses a rake of %d', (rakeBps) => {
+    expect(() => settle({ stakeCents: 1n, scores: [1, 0], rakeBps })).toThrow(
+      expect.objectContaining({ code: 'ARENA.BAD_RAKE' }),
+    );
+  });
+
+  it('divides any pot to the last cent, and takes from nobody', () => {
+    const score = fc.oneof(fc.constantFrom(0, 0.5, 1), fc.double({ min: 0, max: 1, noNaN: true }));
+    fc.assert(
+      fc.property(
+        fc.bigInt({ min: 0n, max: 10n ** 16n }),
+        fc.array(score, { minLength: 2, maxLength: 16 }),
+        fc.integer({ min: 500, max: 1500 }),
+        (stakeCents, scores, rakeBps) => {
+          const { potCents, rakeCents, payoutsCents } = settle({ stakeCents, scores, rakeBps });
+          const paid = payoutsCents.reduce((sum, payout) => sum + payout, 0n);
+          expect(paid + rakeCents).toBe(potCents);
+          expect(potCents).toBe(stakeCents * BigInt(scores.length));
+          expect(rakeCents * 10_000n <= potCents * BigInt(rakeBps)).toBe(true);
+          for (const [seat, payout] of payoutsCents.entries()) {
+            expect(payout).toBeGreaterThanOrEqual(0n);
+            if (rakeCents > 0n && scores[seat] === 0) expect(payout).toBe(0n);
+          }
+          for (const [a, higher] of scores.entries()) {
+            for (const [b, lower] of scores.entries()) {
+              if (higher > lower) expect(payoutsCents[a]).toBeGreaterThanOrEqual(payoutsCents[b] ?? 0n);
+            }
+          }
+        },
+      ),
+      { seed: 13, numRuns: 1_000 },
+    );
+  });
+});

@@ -1,0 +1,55 @@
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseConfig } from './config.js';
+
+describe('the configuration', () => {
+  it('has a default for everything', () => {
+    expect(parseConfig()).toEqual({
+      dataDir: resolve('.agon'),
+      host: '127.0.0.1',
+      port: 4600,
+      cells: availableParallelism(),
+      rakeBps: 1000,
+      logLevel: 'warn',
+    });
+  });
+
+  it.each<[string, Parameters<typeof parseConfig>, object]>([
+    ['the environment', [{}, { AGON_PORT: '81', AGON_HOST: '0.0.0.0' }], { port: 81, host: '0.0.0.0' }],
+    ['flags before the environment', [{ port: '82' }, { AGON_PORT: '81' }], { port: 82 }],
+    ['numbers as well as text', [{ port: 0, cells: 3 }], { port: 0, cells: 3 }],
+    ['an empty variable as none', [{}, { AGON_PORT: '', AGON_HOST: '' }], { port: 4600, host: '127.0.0.1' }],
+    ['an undefined variable as none', [{}, { AGON_PORT: undefined }], { port: 4600 }],
+    ['an absolute folder as it is', [{ dataDir: '/var/agon' }], { dataDir: '/var/agon' }],
+    ['a relative folder as absolute', [{ dataDir: 'data' }], { dataDir: resolve('data') }],
+    ['the lowest rake', [{ rakeBps: 500 }], { rakeBps: 500 }],
+    ['the highest rake', [{ rakeBps: 1500 }], { rakeBps: 1500 }],
+    ['the largest port', [{ port: 65_535 }], { port: 65_535 }],
+    ['variables of others', [{}, { PATH: '/bin', AGONY: 'x' }], { port: 4600 }],
+    ['reserved variables', [{}, { AGON_TOKEN: 'secret', AGON_MUTANT: '1', AGON_REQUIRE_ENGINES: '1' }], { port: 4600 }],
+  ])('takes %s', (_what, args, expected) => {
+    expect(parseConfig(...args)).toMatchObject(expected);
+  });
+
+  it.each<[string, Parameters<typeof parseConfig>, string, RegExp]>([
+    ['a port that is no number', [{ port: 'http' }], 'CONFIG.INVALID', /^port \(AGON_PORT\) is "http"/],
+    ['a port too large', [{ port: 65_536 }], 'CONFIG.INVALID', /^port/],
+    ['a negative port', [{}, { AGON_PORT: '-1' }], 'CONFIG.INVALID', /AGON_PORT/],
+    ['a fraction', [{ port: 80.5 }], 'CONFIG.INVALID', /^port/],
+    ['no cells', [{ cells: 0 }], 'CONFIG.INVALID', /^cells \(AGON_CELLS\) is "0"/],
+    ['too many cells', [{ cells: 257 }], 'CONFIG.INVALID', /^cells/],
+    ['a rake below five percent', [{ rakeBps: 499 }], 'CONFIG.INVALID', /^rakeBps/],
+    ['a rake above fifteen percent', [{ rakeBps: 1501 }], 'CONFIG.INVALID', /^rakeBps/],
+    ['an unknown log level', [{ logLevel: 'loud' }], 'CONFIG.INVALID', /^logLevel \(AGON_LOG_LEVEL\) is "loud"/],
+    ['a misspelt variable', [{}, { AGON_PROT: '81' }], 'CONFIG.UNKNOWN', /AGON_PROT is not a setting.*AGON_PORT/],
+  ])('refuses %s by name', (_what, args, code, message) => {
+    expect(() => parseConfig(...args)).toThrow(
+      expect.objectContaining({ code, message: expect.stringMatching(message) }),
+    );
+  });
+
+  it('cannot be changed afterwards', () => {
+    expect(Object.isFrozen(parseConfig())).toBe(true);
+  });
+});
