@@ -1,11 +1,23 @@
-import { defineConfig } from 'vitest/config';
+import { env } from 'node:process';
+import { defineConfig, type Plugin } from 'vitest/config';
+import { mutantPlugin } from './ops/check/mutant-plugin.js';
+
+const plugins: Plugin[] = env.AGON_MUTANT ? [mutantPlugin(env.AGON_MUTANT)] : [];
 
 export default defineConfig({
+  plugins,
   test: {
     include: ['{services,projections,sandbox-runner,gateway,ops}/**/*.spec.ts'],
+    exclude: ['**/node_modules/**', 'dist/**'],
     environment: 'node',
     pool: 'forks',
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 120_000,
+    coverage: {
+      provider: 'v8',
+      include: ['{services,projections,sandbox-runner,gateway,ops}/**/*.ts'],
+      exclude: ['**/*.spec.ts', '**/*.contract.ts', 'ops/bench/**', 'ops/chaos/**', 'ops/check/**'],
+      reporter: ['json-summary'],
+    },
   },
 });

@@ -59,7 +59,7 @@ async function playOne({ arena, artifacts, pool, onPlayed }: RunnerOptions, matc
     record = await pool.play({ matchId, game, seed, agents });
   } catch (error) {
     // Stopping is not the match's fault: it stays claimed, and the next start takes it up again.
-    if (isAgonError(error, 'SANDBOX.POOL_CLOSED')) throw error;
+    if (isAgonError(error, 'SANDBOX.CLOSED')) throw error;
     const { code, message } = asAgonError(error);
     return arena.fail(order, `${code}: ${message}`.slice(0, 400));
   }

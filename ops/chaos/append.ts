@@ -7,13 +7,16 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compiled } from '../../services/adapters/compiled.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { checks, readLog } from './checks.js';
+import { checks, readLog, type Scene } from './checks.js';
+import { createDatabase } from './databases.js';
 import { lineReader, type Witnessed } from './protocol.js';
 import { copyOf, damages, files, inflict, type Reader } from './torn.js';
 import { between, type Random, seededRandom } from './workload.js';
 
 const KILLS = 3;
-const ACKNOWLEDGEMENTS_MAX = 600;
+/** Most writers die young, where opening and first writes meet; some live long enough for the index to be written. */
+const ACKNOWLEDGEMENTS_MAX = { short: 120, long: 800 };
+const LONG_LIVES = 0.08;
 const DELAY_MS_MAX = 4;
 const START_MS = 30_000;
 
@@ -27,7 +30,7 @@ export interface SeedResult {
 }
 
 /** One seed: kill and reopen on the same folder a few times, then damage copies of what is left. */
-export async function runSeed(seed: number, reader: Reader): Promise<SeedResult> {
+export async function runSeed(seed: number, reader: Reader, serverUrl: string | undefined): Promise<SeedResult> {
   const random = seededRandom('chaos', seed);
   const root = mkdtempSync(join(tmpdir(), 'agon-chaos-'));
   const folder = join(root, 'log');
@@ -35,13 +38,14 @@ export async function runSeed(seed: number, reader: Reader): Promise<SeedResult>
   const witnessed: Witnessed = { sent: new Map(), acknowledged: new Map() };
   let events = 0;
   try {
+    const databaseUrl = serverUrl && (await createDatabase(serverUrl, `seed_${seed}`));
     for (let kill = 1; kill <= KILLS; kill++) {
-      const fault = await writeAndKill(folder, `${seed}/${kill}`, random, witnessed);
+      const fault = await writeAndKill([folder, `${seed}/${kill}`, databaseUrl ?? ''], random, witnessed);
       if (fault) failures.push(`Kill ${kill}: ${fault}`);
       // Half of the time the next writer meets the folder as the kill left it, not tidied up by a closing.
       const inPlace = kill === KILLS || random() < 0.5;
       const { copy, remove } = inPlace ? { copy: folder, remove: () => {} } : copyOf(folder, `check-${kill}`);
-      const checked = await check(copy, witnessed);
+      const checked = await check({ folder: copy, witnessed, databaseUrl });
       failures.push(...checked.faults.map((what) => `After kill ${kill}: ${what}`));
       events = checked.events;
       remove();
@@ -55,10 +59,10 @@ export async function runSeed(seed: number, reader: Reader): Promise<SeedResult>
 }
 
 /** Lets a writer run until it has been acknowledged a seeded number of times, and a seeded moment longer. */
-async function writeAndKill(folder: string, run: string, random: Random, witnessed: Witnessed): Promise<string> {
-  const killAfter = between(random, 0, ACKNOWLEDGEMENTS_MAX);
+async function writeAndKill(args: readonly string[], random: Random, witnessed: Witnessed): Promise<string> {
+  const killAfter = between(random, 0, ACKNOWLEDGEMENTS_MAX[random() < LONG_LIVES ? 'long' : 'short']);
   const delayMs = random() * DELAY_MS_MAX;
-  const child = spawn(execPath, [compiled(import.meta.url, './writer.js'), folder, run], {
+  const child = spawn(execPath, [compiled(import.meta.url, './writer.js'), ...args], {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
   });
   let errors = '';
@@ -82,12 +86,12 @@ async function writeAndKill(folder: string, run: string, random: Random, witness
   return count < killAfter ? `the writer stood still after ${count} acknowledgements.` : '';
 }
 
-async function check(folder: string, witnessed: Witnessed): Promise<{ events: number; faults: string[] }> {
-  const store = await LmdbEventStore.open(folder);
+async function check(scene: Omit<Scene, 'store' | 'log'>): Promise<{ events: number; faults: string[] }> {
+  const store = await LmdbEventStore.open(scene.folder);
   try {
     const log = await readLog(store);
     const faults: string[] = [];
-    for (const holds of checks) faults.push(...(await holds({ folder, store, log, witnessed })).slice(0, 3));
+    for (const holds of checks) faults.push(...(await holds({ ...scene, store, log })).slice(0, 3));
     return { events: log.length, faults };
   } finally {
     await store.close();

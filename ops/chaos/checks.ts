@@ -18,6 +18,8 @@ export interface Scene {
   /** The whole log, as the reopened store gives it. */
   readonly log: readonly RecordedEvent[];
   readonly witnessed: Witnessed;
+  /** Where the writer's projections were, if it had any. */
+  readonly databaseUrl?: string | undefined;
 }
 
 /** Says what is wrong, a sentence each; nothing when all is well. Checks that write come last. */
@@ -29,6 +31,7 @@ export const checks: readonly Check[] = [
   nothingAcknowledgedIsLost,
   chainsHold,
   indexEqualsLog,
+  projectionsEqualRebuild,
   repeatedCommandsAddNothing,
   unansweredCommandsHappenOnce,
 ];
@@ -100,6 +103,12 @@ export async function indexEqualsLog({ store, log }: Pick<Scene, 'store' | 'log'
     if (head?.hash !== expected.at(-1)?.hash) faults.push(`The head of ${stream} is not its last event.`);
   }
   return faults;
+}
+
+async function projectionsEqualRebuild({ log, databaseUrl }: Scene): Promise<string[]> {
+  if (!databaseUrl) return [];
+  const { compareWithRebuild } = await import('./projections.js');
+  return compareWithRebuild(log, databaseUrl);
 }
 
 async function repeatedCommandsAddNothing({ store, log, witnessed }: Scene): Promise<string[]> {

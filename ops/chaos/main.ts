@@ -3,17 +3,22 @@ import { argv, exit, stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
 import { runSeed, type SeedResult } from './append.js';
+import { withServer } from './databases.js';
 import { Reader } from './torn.js';
 
 const help = `Usage: npm run chaos -- append [--seeds N] [--seed S] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
-            nothing acknowledged may be lost, nothing may be served that was not written
+            nothing acknowledged may be lost, nothing may be served that was not written,
+            and projections killed with their writer (every fourth seed) must equal a rebuild
 
   --seeds N  how many seeds, from 1 on (20)
   --seed S   this seed alone, to repeat a failure
   --json     one line of JSON on stdout; the rest goes to stderr
 `;
+
+/** Every so many seeds have projections running beside their writers; they take a second more each. */
+const PROJECTED = 4;
 
 try {
   const { positionals, values } = parseArgs({
@@ -35,7 +40,7 @@ try {
   const seeds = values.seed === undefined ? Array.from({ length: count }, (_, i) => i + 1) : [Number(values.seed)];
   if (values.seed !== undefined) wholeNumber('--seed', values.seed);
   const startedMs = performance.now();
-  const results = await runAll(seeds);
+  const results = await withServer((serverUrl) => runAll(seeds, serverUrl));
   exit(report(results, (performance.now() - startedMs) / 1000, values.json));
 } catch (error) {
   const { code, message } = asAgonError(error);
@@ -45,14 +50,14 @@ try {
 }
 
 /** As many seeds at a time as there are cores. */
-async function runAll(seeds: readonly number[]): Promise<SeedResult[]> {
+async function runAll(seeds: readonly number[], serverUrl: string): Promise<SeedResult[]> {
   const results: SeedResult[] = [];
   const waiting = [...seeds];
   const lane = async () => {
     const reader = new Reader();
     try {
       for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
-        const result = await runSeed(seed, reader);
+        const result = await runSeed(seed, reader, seed % PROJECTED === 0 ? serverUrl : undefined);
         results.push(result);
         for (const failure of result.failures) tellFailure(seed, failure);
         showProgress(results.length, seeds.length);

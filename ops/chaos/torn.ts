@@ -43,7 +43,7 @@ export class Reader {
   private child: ChildProcess | undefined;
 
   async ask(folder: string): Promise<Answer | { readonly outcome: 'crashed' | 'hung'; readonly how: string }> {
-    this.child ??= spawn(execPath, [compiled(import.meta.url, './reader.js')], { stdio: ['pipe', 'pipe', 'pipe'] });
+    this.child ??= this.start();
     const { child } = this;
     return new Promise((resolve) => {
       let output = '';
@@ -69,9 +69,15 @@ export class Reader {
       child.on('close', onExit);
       child.stdout?.on('data', onOutput);
       child.stderr?.on('data', onErrors);
-      child.stdin?.on('error', () => {});
       child.stdin?.write(`${folder}\n`);
     });
+  }
+
+  private start(): ChildProcess {
+    const child = spawn(execPath, [compiled(import.meta.url, './reader.js')], { stdio: ['pipe', 'pipe', 'pipe'] });
+    // Writing to one that has just died is answered by its exit, not by an error here.
+    child.stdin.on('error', () => {});
+    return child;
   }
 
   stop(): void {

@@ -52,7 +52,7 @@ export function commandOf(sent: Sent): { context: Context; command: Command } {
 }
 
 const ACCOUNTS = 24;
-const TURNS_MAX = 60;
+const TURNS_MAX = 40;
 const CODE_DIGEST = 'c0de'.repeat(16);
 
 type Send = (sent: Sent) => Promise<readonly { readonly type: string }[]>;

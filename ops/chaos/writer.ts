@@ -10,8 +10,13 @@ const PIPE = 3;
 const WRITERS = 12;
 const REPEATS = 0.05;
 
-const [folder = '', run = ''] = argv.slice(2);
+const [folder = '', run = '', databaseUrl] = argv.slice(2);
 const store = await LmdbEventStore.open(folder);
+if (databaseUrl) {
+  // Loaded only where it is wanted: most writers have no projections, and start faster for it.
+  const { followWithProjections } = await import('./projections.js');
+  await followWithProjections(store, databaseUrl);
+}
 const handle = createHandle({ store });
 const tell = (line: Line) => writeSync(PIPE, `${JSON.stringify(line)}\n`);
 

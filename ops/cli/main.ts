@@ -14,7 +14,6 @@ import {
   tailLog,
   verifyLog,
 } from './read.js';
-import { demo, start } from './serve.js';
 
 type Flags = OutputOptions & { data?: string };
 
@@ -45,6 +44,9 @@ const command = (parent: Command, name: string, summary: string): Command =>
     .option('--data <folder>', 'the data folder (default: .agon, or AGON_DATA)')
     .option('--json', 'one line of JSON instead of text');
 
+/** Serving takes a web framework and a database; reading a log should not have to wait for them. */
+const serving = () => import('./serve.js');
+
 let exitCode: number = EXIT.ok;
 const run =
   <Args extends unknown[]>(action: (...args: Args) => Promise<number>) =>
@@ -63,9 +65,9 @@ command(
   .option('--rake-bps <n>', 'the house share of a decided pot in 1/100 percent, 500 to 1500 (default: 1000)')
   .option('--no-ladder', 'start empty, without house agents')
   .action(
-    run((flags) => {
+    run(async (flags) => {
       const { ladder, json, ...rest } = flags;
-      return start(config(rest), { ladder, json });
+      return (await serving()).start(config(rest), { ladder, json });
     }),
   );
 
@@ -73,7 +75,7 @@ command(program, 'demo', 'Play a ladder of the house agents in a folder of its o
   .option('--matches <n>', 'how many matches', count(1, 100_000), 100)
   .option('--seed <text>', 'the same seed gives the same matches', 'demo')
   .addHelpText('after', '\nExample:\n  agon demo --matches 200 --json')
-  .action(run((flags) => demo((data) => config({ data, port: 0 }), flags)));
+  .action(run(async (flags) => (await serving()).demo((data) => config({ data, port: 0 }), flags)));
 
 command(
   program,

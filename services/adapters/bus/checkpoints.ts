@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import type { Checkpoints, DeadLetter } from '../../kernel/index.js';
-import { committed } from '../store/store-error.js';
+import { assertSpace, committed } from '../store/store-error.js';
 
 /** Checkpoints in memory, for tests. */
 export class MemoryCheckpoints implements Checkpoints {
@@ -47,10 +47,12 @@ export class LmdbCheckpoints implements Checkpoints {
   }
 
   async save(group: string, position: number): Promise<void> {
+    assertSpace(dirname(this.path), 0);
     await committed(this.env.put(['position', group], position), dirname(this.path));
   }
 
   async bury(letter: DeadLetter): Promise<void> {
+    assertSpace(dirname(this.path), 0);
     await committed(this.env.put(['letter', letter.group, letter.eventId], letter), dirname(this.path));
     await committed(this.env.flushed, dirname(this.path));
   }

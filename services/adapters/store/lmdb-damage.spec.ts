@@ -1,8 +1,7 @@
-import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { chain, headAfter } from '../../kernel/fixtures.js';
 import { NO_STREAM, type SealedEvent } from '../../kernel/index.js';
 import { LmdbEventStore } from './lmdb.js';
@@ -136,64 +135,4 @@ describe('lmdb: a damaged log', () => {
     copyFileSync(join(folder, 'older'), log);
     await expect(opening()).rejects.toMatchObject({ code: 'STORE.CORRUPT', details: { position: 31 } });
   });
-});
-
-describe('lmdb: a full disk', () => {
-  /** Runs on a file system of this many bytes. Mounting one needs a privilege that not every machine gives. */
-  const onSmallDisk = async (
-    context: TestContext,
-    kib: number,
-    work: (folder: string, grow: () => void) => Promise<void>,
-  ) => {
-    const folder = mkdtempSync(join(root, 'disk-'));
-    const mount = (...options: string[]) => execFileSync('mount', [...options, folder], { stdio: 'pipe' });
-    try {
-      mount('-t', 'tmpfs', '-o', `size=${kib}k`, 'tmpfs');
-    } catch (error) {
-      context.skip(`This machine cannot mount a small file system: ${String(error)}`);
-    }
-    try {
-      await work(folder, () => mount('-o', 'remount,size=64m'));
-    } finally {
-      execFileSync('umount', ['-l', folder]);
-    }
-  };
-
-  // The last write that fits a disk is cut short at another place with every size: some end in ENOSPC, some in EIO.
-  it.for([1_000, 1_500, 2_000, 2_048])(
-    'of %i KiB loses nothing and goes on once there is space',
-    async (kib, context) => {
-      // lmdb prints every failed write; the error that counts is the one that the caller gets. Vitest counts a second,
-      // unhandled one as a failure.
-      const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
-      onTestFinished(() => printed.mockRestore());
-      await onSmallDisk(context, kib, async (folder, grow) => {
-        const store = await LmdbEventStore.open(folder);
-        const events = chain('note-a', 200, { data: (revision) => ({ revision, text: 'z'.repeat(30_000) }) });
-        let acknowledged = 0;
-        const appendNext = async () => {
-          await store.append('note-a', acknowledged - 1, events.slice(acknowledged, acknowledged + 1));
-          acknowledged += 1;
-        };
-        const fillUp = async () => {
-          while (acknowledged < events.length) await appendNext();
-        };
-        await expect(fillUp()).rejects.toMatchObject({ code: 'STORE.FULL' });
-        expect(acknowledged).toBeGreaterThan(10);
-        const hashes = () => events.slice(0, acknowledged).map((event) => event.hash);
-        expect((await store.readStream('note-a')).map((event) => event.hash)).toEqual(hashes());
-        await expect(appendNext()).rejects.toMatchObject({ code: 'STORE.FULL' });
-        // The index is written by a timer; it fails as well, and must not take anything with it.
-        await new Promise((resolve) => setTimeout(resolve, 300));
-
-        grow();
-        await appendNext();
-        await appendNext();
-        await store.close();
-        const reopened = await LmdbEventStore.open(folder);
-        expect((await reopened.readStream('note-a')).map((event) => event.hash)).toEqual(hashes());
-        await reopened.close();
-      });
-    },
-  );
 });

@@ -1,6 +1,4 @@
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { open, type RootDatabase } from 'lmdb';
 import {
   AgonError,
   type AppendResult,
@@ -16,9 +14,10 @@ import {
 } from '../../kernel/index.js';
 import { checkShape, fits, repeatedOrConflict } from './append-rules.js';
 import { corrupt, countEvents, decodeBlock, encodeBlock } from './block.js';
+import { discardIndex, type LogEnvironment, openIndex, openLog } from './environments.js';
 import { follow, Growth } from './follow.js';
 import { probe } from './probe.js';
-import { asStoreError, committed } from './store-error.js';
+import { asStoreError, assertSpace, committed } from './store-error.js';
 import { StreamIndex } from './stream-index.js';
 
 const BLOCK_EVENTS_MAX = 1024;
@@ -40,6 +39,8 @@ export class LmdbEventStore implements EventStore {
   private readonly heads = new Map<string, StreamHead>();
   /** Blocks read lately: the events of a stream often stand close together. */
   private readonly decoded = new Map<number, RecordedEvent[]>();
+  /** The block in which the last page of the log ended: the next page most likely begins there. */
+  private unfinished: RecordedEvent[] | undefined;
   private readonly growth = new Growth();
   private readonly subscriptions = new Set<Subscription>();
   private queue: Waiting[] = [];
@@ -52,7 +53,7 @@ export class LmdbEventStore implements EventStore {
 
   private constructor(
     private readonly folder: string,
-    private readonly log: RootDatabase<Buffer, number>,
+    private readonly log: LogEnvironment,
     private readonly index: StreamIndex,
     private readonly readOnly: boolean,
   ) {
@@ -62,16 +63,17 @@ export class LmdbEventStore implements EventStore {
 
   /**
    * Opens a log folder. A writer first lets a child process read the whole log: damage is reported before anything is
-   * served, even damage that would take the reading process down.
+   * served, even damage that would take the reading process down. A damaged index is no loss: it is made anew.
    */
   static async open(folder: string, options: { readOnly?: boolean } = {}): Promise<LmdbEventStore> {
     const readOnly = options.readOnly ?? false;
     if (!readOnly) {
       mkdirSync(folder, { recursive: true });
-      await probe(folder);
+      const { indexIsWhole } = await probe(folder, 'write');
+      if (!indexIsWhole) discardIndex(folder);
     }
     try {
-      const index = StreamIndex.open(join(folder, 'streams.mdb'), readOnly);
+      const index = new StreamIndex(folder, openIndex(folder, readOnly), readOnly);
       return new LmdbEventStore(folder, openLog(folder, readOnly), index, readOnly);
     } catch (error) {
       throw asStoreError(error);
@@ -101,14 +103,15 @@ export class LmdbEventStore implements EventStore {
     this.assertOpen();
     if (this.readOnly) this.durable = this.indexTail();
     const limit = Math.min(page.limit ?? storeLimits.pageEventsMax, storeLimits.pageEventsMax);
-    if (page.direction !== 'backwards') {
-      return this.index.positions(stream, page.fromRevision ?? 0, limit).map((position) => this.eventAt(position));
+    try {
+      if (page.direction !== 'backwards') return this.revisions(stream, page.fromRevision ?? 0, limit);
+      const last = this.index.last(stream)?.revision ?? -1;
+      const from = Math.min(page.fromRevision ?? last, last);
+      const first = Math.max(0, from - limit + 1);
+      return this.revisions(stream, first, from - first + 1).reverse();
+    } catch (error) {
+      throw asStoreError(error);
     }
-    const last = this.index.last(stream)?.revision ?? -1;
-    const from = Math.min(page.fromRevision ?? last, last);
-    const first = Math.max(0, from - limit + 1);
-    const positions = this.index.positions(stream, first, from - first + 1);
-    return positions.reverse().map((position) => this.eventAt(position));
   }
 
   async readAll(page: LogPage = {}): Promise<readonly RecordedEvent[]> {
@@ -119,16 +122,21 @@ export class LmdbEventStore implements EventStore {
     const end = Math.min(this.durable, after + limit);
     const events: RecordedEvent[] = [];
     if (after >= end) return events;
-    let expected = this.blockStart(after + 1);
-    for (const { key, value } of this.log.getRange({ start: expected, end: end + 1 })) {
-      if (key !== expected) throw corrupt(expected, 'is missing');
-      const block = decodeBlock(value, key);
-      expected = key + block.length;
-      const inside = key > after && expected - 1 <= end;
-      for (const event of block) if (inside || (event.position > after && event.position <= end)) events.push(event);
+    try {
+      let expected = this.blockStart(after + 1);
+      for (const { key, value } of this.log.getRange({ start: expected, end: end + 1 })) {
+        if (key !== expected) throw corrupt(expected, 'is missing');
+        const block = this.unfinished?.[0]?.position === key ? this.unfinished : decodeBlock(value, key);
+        expected = key + block.length;
+        const inside = key > after && expected - 1 <= end;
+        for (const event of block) if (inside || (event.position > after && event.position <= end)) events.push(event);
+        this.unfinished = expected - 1 > end ? block : undefined;
+      }
+      if (expected <= end) throw corrupt(expected, 'is missing');
+      return events;
+    } catch (error) {
+      throw asStoreError(error);
     }
-    if (expected <= end) throw corrupt(expected, 'is missing');
-    return events;
   }
 
   async head(stream: string): Promise<StreamHead | undefined> {
@@ -186,6 +194,7 @@ export class LmdbEventStore implements EventStore {
   private async commit(batch: readonly Waiting[]): Promise<void> {
     const at = this.durable + 1;
     const block = encodeBlock(batch.flatMap((waiting) => waiting.events));
+    assertSpace(this.folder, block.length);
     const free = await committed(
       this.log.ifNoExists(at, () => void this.log.put(at, block)),
       this.folder,
@@ -226,6 +235,15 @@ export class LmdbEventStore implements EventStore {
     return head;
   }
 
+  /** A stream's events by its index. What the index promises and the log does not hold is an error, never an answer. */
+  private revisions(stream: string, first: number, limit: number): RecordedEvent[] {
+    return this.index.positions(stream, first, limit).map((position, i) => {
+      const event = this.eventAt(position);
+      if (event.stream === stream && event.revision === first + i) return event;
+      throw corrupt(position, `is not revision ${first + i} of ${stream}, as the index has it`);
+    });
+  }
+
   private eventAt(position: number): RecordedEvent {
     const start = this.blockStart(position);
     let block = this.decoded.get(start);
@@ -247,7 +265,11 @@ export class LmdbEventStore implements EventStore {
     throw corrupt(position, 'is missing');
   }
 
+  /** A reader looks at the log anew: LMDB may still show it what there was a moment ago. */
   private lastInLog(): number {
+    // A reader keeps its snapshot for a while; what its writer has appended since is not in it.
+    if (this.readOnly) this.log.resetReadTxn();
+    if (this.readOnly) this.log.resetReadTxn();
     for (const { key, value } of this.log.getRange({ reverse: true, limit: 1 })) {
       return key + countEvents(value, key) - 1;
     }
@@ -261,7 +283,6 @@ export class LmdbEventStore implements EventStore {
    */
   private indexTail(): number {
     let { indexed } = this.index;
-    if (this.readOnly) this.log.resetReadTxn();
     const last = this.lastInLog();
     if (indexed > last) {
       throw corrupt(last + 1, `is gone: the index has seen ${indexed} events, the log holds ${last}`);
@@ -280,19 +301,6 @@ export class LmdbEventStore implements EventStore {
   private assertOpen(): void {
     if (this.closed) throw new AgonError('STORE.CLOSED', 'The event store is closed.');
   }
-}
-
-/** Opens the log's LMDB file. A commit is synced before it is visible, so that readers never see what may be lost. */
-export function openLog(folder: string, readOnly: boolean): RootDatabase<Buffer, number> {
-  return open<Buffer, number>({
-    path: join(folder, 'events.mdb'),
-    noSubdir: true,
-    encoding: 'binary',
-    cache: false,
-    readOnly,
-    overlappingSync: false,
-    eventTurnBatching: false,
-  });
 }
 
 const pause = (ms: number, signal: AbortSignal) =>

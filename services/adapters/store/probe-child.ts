@@ -1,17 +1,36 @@
-import { argv, exit, stdout } from 'node:process';
-import { asAgonError } from '../../kernel/index.js';
+import { existsSync, writeSync } from 'node:fs';
+import { argv, exit } from 'node:process';
+import { asAgonError } from '../../kernel/errors.js';
 import { corrupt, decodeBlock } from './block.js';
-import { openLog } from './lmdb.js';
+import { indexPath, openIndex, openLog, rehearseWrite } from './environments.js';
 import { asStoreError } from './store-error.js';
+import { markOf, StreamIndex } from './stream-index.js';
 
-// Run by probe(): reads all there is, prints what is wrong as JSON, and says by its exit code whether anything is.
+// Run by probe(). Reads all there is and says, a line each, that the log is whole and that the index is; what is wrong
+// with the log it says as JSON. It speaks at once, because the next thing it reads may be its end.
+const [folder = '', mode] = argv.slice(2);
+const say = (line: string) => writeSync(1, `${line}\n`);
+
+const marks: number[] = [];
 try {
-  let expected = 1;
-  for (const { key, value } of openLog(argv[2] ?? '', true).getRange({})) {
-    if (key !== expected) throw corrupt(expected, 'is missing');
-    expected += decodeBlock(value, key).length;
+  const log = openLog(folder, true);
+  for (const { key, value } of log.getRange({})) {
+    if (key !== marks.length + 1) throw corrupt(marks.length + 1, 'is missing');
+    for (const event of decodeBlock(value, key)) marks.push(markOf(event));
   }
+  await log.close();
+  if (mode === 'write') await rehearseWrite(openLog(folder, false), marks.length + 1);
 } catch (error) {
   const { code, message, details } = asStoreError(asAgonError(error).cause ?? error);
-  stdout.write(JSON.stringify({ code, message, details }), () => exit(1));
+  say(JSON.stringify({ code, message, details }));
+  exit(1);
 }
+say('log');
+
+if (existsSync(indexPath(folder))) {
+  const index = openIndex(folder, true);
+  if (!new StreamIndex(folder, index, true).agreesWith(marks)) exit(0);
+  await index.close();
+  if (mode === 'write') await rehearseWrite(openIndex(folder, false), ['rehearsal', 0]);
+}
+say('index');

@@ -1,16 +1,20 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { AgonError } from '../../kernel/index.js';
+import { AgonError } from '../../kernel/errors.js';
 import { compiled } from '../compiled.js';
+import { logPath } from './environments.js';
 
 /**
  * Reads every block of a log in a child process and reports damage as STORE.CORRUPT. LMDB maps the file into memory,
- * so a truncated or mangled file can end the process that reads it: that process must not be the arena.
+ * so a truncated or mangled file can end the process that reads it: that process must not be the arena. The index is
+ * read as well; whether it is whole is told, not thrown, because it can be made anew. A writer has a write rehearsed.
  */
-export async function probe(folder: string): Promise<void> {
-  if (!existsSync(join(folder, 'events.mdb'))) return;
-  const child = spawn(process.execPath, [compiled(import.meta.url, './probe-child.js'), folder], {
+export async function probe(
+  folder: string,
+  mode: 'read' | 'write' = 'read',
+): Promise<{ readonly indexIsWhole: boolean }> {
+  if (!existsSync(logPath(folder))) return { indexIsWhole: true };
+  const child = spawn(process.execPath, [compiled(import.meta.url, './probe-child.js'), folder, mode], {
     stdio: ['ignore', 'pipe', 'ignore'],
     env: {},
   });
@@ -22,8 +26,9 @@ export async function probe(folder: string): Promise<void> {
     child.once('error', reject);
     child.once('close', (...ended) => resolve(ended));
   });
-  if (code === 0) return;
-  const said = parse(output);
+  const [first = '', second] = output.split('\n');
+  if (first === 'log') return { indexIsWhole: second === 'index' };
+  const said = parse(first);
   throw new AgonError(
     said?.code ?? 'STORE.CORRUPT',
     said?.message ??

@@ -1,7 +1,8 @@
-import { dirname } from 'node:path';
-import { open, type RootDatabase } from 'lmdb';
-import { AgonError, type RecordedEvent } from '../../kernel/index.js';
-import { committed } from './store-error.js';
+import { crc32 } from 'node:zlib';
+import { AgonError } from '../../kernel/errors.js';
+import type { RecordedEvent } from '../../kernel/event.js';
+import type { IndexEnvironment } from './environments.js';
+import { assertSpace, committed } from './store-error.js';
 
 /** Consecutive revisions of a stream and where they stand in the log. */
 interface Run {
@@ -27,24 +28,11 @@ export class StreamIndex {
   private written: Promise<void> = Promise.resolve();
   private failure: unknown;
 
-  private constructor(
-    private readonly path: string,
-    private readonly env: RootDatabase<Buffer, [string, number]>,
+  constructor(
+    private readonly folder: string,
+    private readonly env: IndexEnvironment,
     private readonly readOnly: boolean,
   ) {}
-
-  static open(path: string, readOnly: boolean): StreamIndex {
-    const env = open<Buffer, [string, number]>({
-      path,
-      encoding: 'binary',
-      readOnly,
-      cache: false,
-      noSubdir: true,
-      // Batching by turn makes a second promise for each commit, which nobody could catch on a full disk.
-      eventTurnBatching: false,
-    });
-    return new StreamIndex(path, env, readOnly);
-  }
 
   /** The last position that has an entry, on disk or in memory. Beyond it, the owner adds what the log holds. */
   get indexed(): number {
@@ -96,6 +84,30 @@ export class StreamIndex {
     return { revision: run.firstRevision + run.positions.length - 1, position };
   }
 
+  /**
+   * Whether the index on disk says of every event what the log says. `marks` are the log's, by position; entries beyond
+   * the log are for the owner to judge. Every entry is also looked up, because damage to the inner pages of the tree
+   * leaves the entries as they were and makes them impossible to find.
+   */
+  agreesWith(marks: readonly number[]): boolean {
+    const left = [...marks];
+    let entries = 0;
+    for (const { key, value } of this.env.getRange({ start: ['', 1] })) {
+      const [stream, firstRevision] = key;
+      if (typeof stream !== 'string' || !this.env.get(key)?.equals(value)) return false;
+      for (const [i, position] of decode(value).entries()) {
+        entries += 1;
+        if (position > marks.length) continue;
+        if (left[position - 1] !== markOf({ stream, revision: firstRevision + i })) return false;
+        left[position - 1] = -1;
+      }
+    }
+    const checkpoint = this.env.get(CHECKPOINT)?.readDoubleLE(0) ?? 0;
+    return (
+      entries === checkpoint && left.findIndex((mark) => mark >= 0) === (checkpoint < marks.length ? checkpoint : -1)
+    );
+  }
+
   /** Writes what is waiting. One batch at a time; the checkpoint goes with its entries. */
   async flush(): Promise<void> {
     clearTimeout(this.timer);
@@ -119,11 +131,12 @@ export class StreamIndex {
     this.pending = new Map();
     this.pendingEvents = 0;
     try {
+      assertSpace(this.folder, 0);
       const write = this.env.transaction(() => {
         for (const [stream, run] of this.writing) void this.env.put([stream, run.firstRevision], encode(run.positions));
         void this.env.put(CHECKPOINT, encode([position]));
       });
-      await committed(write, dirname(this.path));
+      await committed(write, this.folder);
       this.writing = new Map();
       this.failure = undefined;
     } catch (error) {
@@ -161,6 +174,10 @@ export class StreamIndex {
     return undefined;
   }
 }
+
+/** A short mark of which revision of which stream an event is. */
+export const markOf = ({ stream, revision }: Pick<RecordedEvent, 'stream' | 'revision'>): number =>
+  crc32(stream, revision);
 
 function encode(positions: readonly number[]): Buffer {
   const bytes = Buffer.allocUnsafe(positions.length * 8);

@@ -1,0 +1,40 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Projector, runProjections, type Sink } from '../../projections/engine/projector.js';
+import { openDatabase } from '../../projections/sinks/database.js';
+import { MemorySink } from '../../projections/sinks/memory.js';
+import { PostgresSink } from '../../projections/sinks/postgres.js';
+import { upcast, views } from '../../projections/views.js';
+import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
+import type { EventStore, RecordedEvent } from '../../services/kernel/index.js';
+
+/** Lets the projections follow this log, as they do in the arena; a kill ends them wherever they are. */
+export async function followWithProjections(store: EventStore, databaseUrl: string): Promise<void> {
+  const sink = new PostgresSink(await openDatabase(databaseUrl));
+  const projectors = views.map((view) => new Projector(view, sink, upcast));
+  await runProjections((checkpoints) => new EmbeddedBus(store, checkpoints), projectors);
+}
+
+/** Catches up where the kill left the rows, and compares them with rows built from the beginning. */
+export async function compareWithRebuild(log: readonly RecordedEvent[], databaseUrl: string): Promise<string[]> {
+  const database = await openDatabase(databaseUrl);
+  try {
+    const kept = new PostgresSink(database);
+    const rebuilt = new MemorySink();
+    await project(kept, log);
+    await project(rebuilt, log);
+    const faults: string[] = [];
+    for (const table of views.flatMap((view) => view.tables)) {
+      const [rows, expected] = await Promise.all([kept.rows(table), rebuilt.rows(table)]);
+      if (!isDeepStrictEqual(rows, expected)) {
+        faults.push(`The rows of ${table.name} (${rows.length}) are not those of a rebuild (${expected.length}).`);
+      }
+    }
+    return faults;
+  } finally {
+    await database.destroy();
+  }
+}
+
+async function project(sink: Sink, log: readonly RecordedEvent[]): Promise<void> {
+  for (const view of views) await new Projector(view, sink, upcast).project(log);
+}

@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execPath } from 'node:process';
+import { createInterface } from 'node:readline';
+import { packageRoot } from '../version.js';
+
+const agon = join(packageRoot, 'ops', 'cli', 'agon.js');
+const clean = { PATH: process.env.PATH, HOME: process.env.HOME };
+
+export interface Ran {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command of the `agon` command line to its end. */
+export function run(...args: string[]): Promise<Ran> {
+  const child = spawn(execPath, [agon, ...args], { env: clean, stdio: ['ignore', 'pipe', 'pipe'] });
+  const output = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk) => {
+    output.stdout += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    output.stderr += chunk;
+  });
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...output })));
+}
+
+export interface Served {
+  readonly url: string;
+  readonly events: number;
+  readonly child: ChildProcess;
+  graphql<T>(query: string, variables?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer<T>>;
+  /** Sends the signal and resolves with the exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+export interface Answer<T> {
+  readonly data: T;
+  readonly errors?: { readonly message: string; readonly extensions?: { readonly code?: string } }[];
+}
+
+/** Starts an arena and waits until it says that it is ready. */
+export async function serve(dataDir: string, ...args: string[]): Promise<Served> {
+  const child = spawn(execPath, [agon, 'start', '--data', dataDir, '--port', '0', '--json', ...args], {
+    env: clean,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  const ready = await Promise.race([
+    new Promise<string>((resolve) => createInterface(child.stdout).once('line', resolve)),
+    ended.then((code) => Promise.reject(new Error(`agon start ended with ${code}: ${stderr}`))),
+  ]);
+  const { url, events } = JSON.parse(ready) as { url: string; events: number };
+  return {
+    url,
+    events,
+    child,
+    graphql: async (query, variables = {}, headers = {}) => {
+      const body = JSON.stringify({ query, variables });
+      const response = await fetch(`${url}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body,
+      });
+      return (await response.json()) as never;
+    },
+    stop: (signal = 'SIGINT') => {
+      child.kill(signal);
+      return ended;
+    },
+  };
+}
+
+/** A folder for one test file, and how to remove it. */
+export function temporaryFolder(): { path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'agon-e2e-'));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}

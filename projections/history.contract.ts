@@ -1,0 +1,98 @@
+import { accounts, RegisterOwner } from '../services/accounts/index.js';
+import { MemoryEventStore } from '../services/adapters/store/memory.js';
+import { agents, PublishVersion, SubmitAgent } from '../services/agents/index.js';
+import { arena, ClaimMatch, FailAttempt, ProposeMatch, ReportMatch } from '../services/arena/index.js';
+import {
+  type Command,
+  type Context,
+  createHandle,
+  derivedId,
+  newMeta,
+  type Policy,
+  type RecordedEvent,
+  SYSTEM,
+} from '../services/kernel/index.js';
+import { GrantCredits, wallet } from '../services/wallet/index.js';
+
+const contexts = [accounts, agents, wallet, arena];
+const AT = '2026-01-01T00:00:00.000Z';
+const DIGEST = 'a'.repeat(64);
+
+/** A small arena in memory, run to its end: every kind of event, made by the real deciders and policies. */
+export async function playedHistory(matches = 24): Promise<readonly RecordedEvent[]> {
+  const store = new MemoryEventStore();
+  const handle = createHandle({ store });
+  let commands = 0;
+  const meta = () => newMeta(SYSTEM, { id: derivedId('history', commands++), clock: () => AT });
+  const send = (context: Context, command: Command) => handle(context, command);
+  const owners = ['ada', 'bob', 'cyd'];
+  const code = { codeDigest: DIGEST, codeBytes: 10, runtime: 'javascript' as const };
+  for (const accountId of owners) {
+    await send(accounts, new RegisterOwner({ accountId, displayName: accountId.toUpperCase() }, meta()));
+    // The last owner is poor, so that some stakes are refused and some matches voided.
+    const amountCents = accountId === 'cyd' ? '150' : '100000';
+    await send(wallet, new GrantCredits({ accountId, amountCents, currency: 'PLAY', reason: 'test' }, meta()));
+    await send(agents, new SubmitAgent({ ownerId: accountId, name: 'bot', games: ['a', 'b'], ...code }, meta()));
+  }
+  await send(agents, new PublishVersion({ ownerId: 'ada', name: 'bot', ...code, codeDigest: 'b'.repeat(64) }, meta()));
+
+  let seen = 0;
+  const react = async () => {
+    const policies = contexts.flatMap((context) => context.policies ?? []) as Policy[];
+    for (
+      let page = await store.readAll({ after: seen });
+      page.length > 0;
+      page = await store.readAll({ after: seen })
+    ) {
+      for (const event of page) {
+        for (const policy of policies.filter(({ types }) => types.includes(event.type))) {
+          for (const command of policy.react(event)) await handle(contextOf(command), command);
+        }
+        seen = event.position;
+      }
+    }
+  };
+  const contextOf = (command: Command) =>
+    contexts.find((context) => context.commands.some(({ spec }) => spec.type === command.type)) as Context;
+
+  for (let i = 0; i < matches; i++) {
+    const matchId = derivedId('match', i);
+    const pair = [owners[i % 3] as string, owners[(i + 1 + (i % 2)) % 3] as string];
+    const seats = pair.map((accountId) => ({ agentId: `${accountId}.bot`, accountId, version: 1, codeDigest: DIGEST }));
+    const stakeCents = i % 7 === 0 ? '0' : '100';
+    const terms = { matchId, game: i % 2 ? 'a' : 'b', stakeCents, currency: 'PLAY', seed: `${i}`, seats, rakeBps: 700 };
+    await send(arena, new ProposeMatch(terms, meta()));
+    await react();
+    const claim = () => send(arena, new ClaimMatch({ matchId, runnerId: 'r', leaseMs: 60_000 }, meta()));
+    const claimed = await claim().catch(() => undefined);
+    if (!claimed) continue;
+    let attempt = 1;
+    if (i % 5 === 0) {
+      await send(arena, new FailAttempt({ matchId, runnerId: 'r', attempt, reason: 'cell died' }, meta()));
+      await claim();
+      attempt = 2;
+    }
+    const scores = [
+      [1, 0],
+      [0, 1],
+      [0.5, 0.5],
+    ][i % 3] as number[];
+    const winner = scores[0] === 0.5 ? null : scores.indexOf(1);
+    await send(
+      arena,
+      new ReportMatch(
+        {
+          matchId,
+          runnerId: 'r',
+          attempt,
+          turns: [1, 2, 3].map((turn) => ({ turn, seat: (turn + 1) % 2, action: turn, fuel: turn })),
+          outcome: { winner, scores, reason: 'line', detail: '', seatAtFault: null },
+          execution: { driver: 'wasm', gameVersion: 1, limits: { turnFuel: 1 }, usage: [] },
+        },
+        meta(),
+      ),
+    );
+    await react();
+  }
+  return store.readAll({});
+}

@@ -1,0 +1,100 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Postgres, startPostgres } from '../../ops/engines/postgres.js';
+import { listAgents } from '../agents/query.js';
+import { ledgerSums, listBalances } from '../balances/query.js';
+import { Projector } from '../engine/projector.js';
+import { playedHistory } from '../history.contract.js';
+import { leaderboard, ratingHistoryOf } from '../leaderboards/query.js';
+import { listMatches, matchById, turnsOf } from '../matches/query.js';
+import type { matches } from '../matches/table.js';
+import { upcast, views } from '../views.js';
+import { openDatabase } from './database.js';
+import { MemorySink } from './memory.js';
+import { PostgresSink } from './postgres.js';
+import { sinkContract } from './sink.contract.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'agon-sink-'));
+let postgres: Postgres;
+let db: DataSource;
+
+beforeAll(async () => {
+  postgres = await startPostgres({ folder });
+  db = await openDatabase(postgres.url);
+  await db.query(`CREATE TABLE contract_scores (player text COLLATE "C", round int4, points int8, rating float8,
+    winner bool, tags jsonb, note text, at timestamptz, PRIMARY KEY (player, round))`);
+});
+
+afterAll(async () => {
+  await db?.destroy();
+  await postgres?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+sinkContract('PostgreSQL', async () => new PostgresSink(db));
+
+describe('the views on PostgreSQL', () => {
+  it('hold the same rows as in memory', async () => {
+    const events = await playedHistory();
+    const [memory, sink] = [new MemorySink(), new PostgresSink(db)];
+    for (const view of views) {
+      await new Projector(view, memory, upcast).project(events);
+      const projector = new Projector(view, sink, upcast);
+      for (let i = 0; i < events.length; i += 50) await projector.project(events.slice(i, i + 50));
+      for (const table of view.tables) {
+        const rows = await sink.rows(table as typeof matches);
+        expect(rows, table.name).toEqual(await memory.rows(table as typeof matches));
+        expect(rows.length, table.name).toBeGreaterThan(0);
+      }
+    }
+  });
+
+  it('answer the queries of the gateway', async () => {
+    const agents = await listAgents(db, { first: 2 });
+    expect(agents.rows.map(({ agentId }) => agentId)).toEqual(['ada.bot', 'bob.bot']);
+    expect((await listAgents(db, { first: 2, after: agents.next })).rows.map((a) => a.agentId)).toEqual(['cyd.bot']);
+
+    const all = new Set<string>();
+    let after: string | undefined;
+    do {
+      const page = await listMatches(db, { first: 7, after });
+      for (const { matchId } of page.rows) all.add(matchId);
+      after = page.next;
+    } while (after !== undefined);
+    expect(all.size).toBe(24);
+
+    const settled = await listMatches(db, { status: 'settled', agentId: 'cyd.bot', game: 'a', first: 1 });
+    const [match] = settled.rows;
+    expect(match?.seats.some(({ agentId }) => agentId === 'cyd.bot')).toBe(true);
+    expect(await matchById(db, match!.matchId)).toEqual(match);
+    expect((await turnsOf(db, match!.matchId)).map(({ turn }) => turn)).toEqual([1, 2, 3]);
+
+    const standings = await leaderboard(db, 'a', 10);
+    expect(standings.map(({ rank }) => rank)).toEqual(standings.map((_row, i) => i + 1));
+    expect(await ratingHistoryOf(db, 'a', standings[0]!.agentId)).toHaveLength(standings[0]!.games);
+    expect(ledgerSums(await listBalances(db))).toEqual({ PLAY: 0n });
+  });
+
+  it('refuse pages and cursors that make no sense', async () => {
+    for (const first of [0, -1, 201, 1.5]) {
+      await expect(listMatches(db, { first }).then(), `${first}`).rejects.toMatchObject({ code: 'QUERY.BAD_PAGE' });
+    }
+    await expect(listMatches(db, { after: '%%' })).rejects.toMatchObject({ code: 'QUERY.BAD_CURSOR' });
+  });
+
+  it('cannot take in postings that do not sum to zero', async () => {
+    const bad = db.query(
+      `INSERT INTO postings VALUES (900001, 0, 'player:x', 'PLAY', 5, 'X', NULL, now()), (900001, 1, 'escrow', 'PLAY', -4, 'X', NULL, now())`,
+    );
+    await expect(bad).rejects.toThrow(/do not sum to zero/);
+  });
+
+  it('are migrated once, however often they are opened', async () => {
+    const again = await openDatabase(postgres.url);
+    expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: 1 }]);
+    await again.destroy();
+  });
+});

@@ -1,0 +1,378 @@
+import { describe, expect, it } from 'vitest';
+import { metaOf } from '../kernel/fixtures.js';
+import { type Actor, type Command, checkedData, fold, type Role, roles } from '../kernel/index.js';
+import { allowed, specification } from '../kernel/spec.js';
+import { EscrowStake, RefuseStake } from './commands.js';
+import { ATTEMPTS_MAX, arenaDecider } from './decider.js';
+import {
+  type ArenaEvent,
+  arena,
+  arenaEvents,
+  ClaimMatch,
+  FailAttempt,
+  ProposeMatch,
+  ReportMatch,
+  VoidMatch,
+} from './index.js';
+
+const given = specification(arena);
+const matchId = '8f14e45f-ceea-467f-a8f3-0d1c3b2a1f00';
+const at = (time: string) => `2026-03-01T${time}.000Z`;
+const meta = (actor?: Actor, time = at('12:00:00')) => metaOf('c1', actor, time);
+
+const seat = (accountId: string, agent = 'bot') => ({
+  agentId: `${accountId}.${agent}`,
+  accountId,
+  version: 1,
+  codeDigest: 'a'.repeat(64),
+});
+const terms = {
+  matchId,
+  game: 'tic-tac-toe',
+  stakeCents: '500',
+  currency: 'PLAY',
+  seed: 'seed-1',
+  seats: [seat('ada'), seat('bob')],
+  rakeBps: 1000,
+};
+const outcome = { winner: 0, scores: [1, 0], reason: 'line', detail: '', seatAtFault: null };
+const execution = {
+  driver: 'wasm',
+  gameVersion: 1,
+  limits: { fuel: 1_000_000 },
+  usage: [
+    { fuel: 10, peakMemoryBytes: 1024 },
+    { fuel: 12, peakMemoryBytes: 2048 },
+  ],
+};
+const turns = [
+  { turn: 0, seat: 0, action: { cell: 4 }, fuel: 10 },
+  { turn: 1, seat: 1, action: null, fuel: 12 },
+];
+
+const propose = (change: object = {}, actor?: Actor) => new ProposeMatch({ ...terms, ...change }, meta(actor));
+const escrow = (number: number, actor?: Actor) => new EscrowStake({ matchId, seat: number }, meta(actor));
+const refuse = (detail = 'too little', actor?: Actor) => new RefuseStake({ matchId, seat: 1, detail }, meta(actor));
+const claim = (runnerId = 'runner-1', time = at('12:00:00'), actor?: Actor) =>
+  new ClaimMatch({ matchId, runnerId, leaseMs: 60_000 }, meta(actor, time));
+const report = (change: object = {}, actor?: Actor) =>
+  new ReportMatch({ matchId, runnerId: 'runner-1', attempt: 1, turns, outcome, execution, ...change }, meta(actor));
+const fail = (attempt = 1, runnerId = 'runner-1', actor?: Actor) =>
+  new FailAttempt({ matchId, runnerId, attempt, reason: 'The cell died.' }, meta(actor));
+const cancel = (actor?: Actor) => new VoidMatch({ matchId, detail: 'by hand' }, meta(actor));
+
+const proposed = (change: object = {}): ArenaEvent => ({ type: 'MatchProposed', data: { ...terms, ...change } });
+const escrowed = (number: number): ArenaEvent => ({ type: 'StakeEscrowed', data: { matchId, seat: number } });
+const ready: ArenaEvent = { type: 'MatchReady', data: { matchId } };
+const claimed = (attempt = 1, runnerId = 'runner-1', leaseUntil = at('12:01:00')): ArenaEvent => ({
+  type: 'MatchClaimed',
+  data: { matchId, runnerId, attempt, leaseUntil },
+});
+const requeued = (attempt: number): ArenaEvent => ({
+  type: 'MatchRequeued',
+  data: { matchId, attempt, reason: 'The cell died.' },
+});
+const { seed: _seed, rakeBps: _rake, seats: _seats, ...money } = terms;
+const parties = terms.seats.map(({ agentId, accountId }) => ({ agentId, accountId }));
+type Reason = 'stake_refused' | 'runner_failed' | 'operator';
+const voided = (reason: Reason, detail: string): ArenaEvent => ({
+  type: 'MatchVoided',
+  data: { ...money, reason, detail, seats: parties },
+});
+const settled = (rakeCents: string, scores: number[], payouts: string[]): ArenaEvent => ({
+  type: 'MatchSettled',
+  data: {
+    ...money,
+    potCents: '1000',
+    rakeCents,
+    seats: parties.map((party, i) => ({ ...party, score: scores[i] ?? 0, payoutCents: payouts[i] ?? '' })),
+  },
+});
+
+const isReady = [proposed(), escrowed(0), escrowed(1), ready];
+const isClaimed = [...isReady, claimed()];
+const isSettled = [...isClaimed, settled('100', [1, 0], ['900', '0'])];
+const isVoided = [proposed(), voided('operator', 'by hand')];
+
+describe('proposing a match', () => {
+  it('asks for the stakes', () => {
+    given([]).when(propose()).then([proposed()]);
+  });
+
+  it('without a stake is ready at once', () => {
+    given([])
+      .when(propose({ stakeCents: '0' }))
+      .then([proposed({ stakeCents: '0' }), ready]);
+  });
+
+  it('refuses an id that is taken, and an agent against itself', () => {
+    given([proposed()]).when(propose()).thenRefused('ARENA.MATCH_EXISTS');
+    given(isVoided).when(propose()).thenRefused('ARENA.MATCH_EXISTS');
+    given([])
+      .when(propose({ seats: [seat('ada'), seat('ada')] }))
+      .thenRefused('ARENA.SAME_AGENT');
+  });
+
+  it('lets two agents of one owner meet', () => {
+    const seats = [seat('ada', 'one'), seat('ada', 'two')];
+    given([])
+      .when(propose({ seats }))
+      .then([proposed({ seats })]);
+  });
+
+  it.each<[string, object]>([
+    ['an id that is no UUID', { matchId: 'match-1' }],
+    ['one seat', { seats: [seat('ada')] }],
+    ['seventeen seats', { seats: Array.from({ length: 17 }, (_, i) => seat(`p${i}`)) }],
+    ['a rake below five percent', { rakeBps: 499 }],
+    ['a rake above fifteen percent', { rakeBps: 1501 }],
+    ['a negative stake', { stakeCents: '-1' }],
+    ['a stake whose pot would not fit an amount', { stakeCents: '9'.repeat(17) }],
+    ['no game', { game: '' }],
+    ['no seed', { seed: '' }],
+  ])('does not understand %s', (_what, change) => {
+    expect(() => propose(change)).toThrow(expect.objectContaining({ code: 'COMMAND.INVALID' }));
+  });
+
+  it('takes no stake that could not be settled', () => {
+    const seats = Array.from({ length: 16 }, (_, i) => seat(`p${i}`));
+    const highest = { stakeCents: '9'.repeat(16), seats };
+    given([])
+      .when(propose(highest))
+      .then([proposed(highest)]);
+    const scores = [1, ...Array<number>(15).fill(0)];
+    const state = fold(arenaDecider, [proposed(highest), ready, claimed()]);
+    const events = arenaDecider.decide(report({ outcome: { ...outcome, scores } }), state);
+    expect(events.map((event) => checkedData(arenaEvents, event).data).at(-1)).toMatchObject({
+      potCents: '159999999999999984',
+      rakeCents: '15999999999999998',
+    });
+  });
+});
+
+describe('escrowing the stakes', () => {
+  it('makes the match ready with the last one, in any order', () => {
+    given([proposed()])
+      .when(escrow(0))
+      .then([escrowed(0)]);
+    given([proposed(), escrowed(0)])
+      .when(escrow(1))
+      .then([escrowed(1), ready]);
+    given([proposed(), escrowed(1)])
+      .when(escrow(0))
+      .then([escrowed(0), ready]);
+  });
+
+  it('waits for every seat of a large match', () => {
+    const three = proposed({ seats: [seat('ada'), seat('bob'), seat('cyd')] });
+    given([three, escrowed(0)])
+      .when(escrow(2))
+      .then([escrowed(2)]);
+    given([three, escrowed(0), escrowed(2)])
+      .when(escrow(1))
+      .then([escrowed(1), ready]);
+  });
+
+  it('counts a seat once, and no seat that the match does not have', () => {
+    given([proposed(), escrowed(0)])
+      .when(escrow(0))
+      .then([]);
+    given([proposed(), escrowed(0)])
+      .when(escrow(2))
+      .then([]);
+  });
+
+  it.each([
+    ['ready', isReady],
+    ['claimed', isClaimed],
+    ['settled', isSettled],
+    ['voided', isVoided],
+  ])('says nothing to a match that is %s', (_what, history) => {
+    given(history).when(escrow(0)).then([]);
+    given(history).when(refuse()).then([]);
+  });
+
+  it('gives the match up when a stake is refused', () => {
+    given([proposed()])
+      .when(refuse())
+      .then([voided('stake_refused', 'too little')]);
+    given([proposed(), escrowed(0)])
+      .when(refuse())
+      .then([voided('stake_refused', 'too little')]);
+  });
+});
+
+describe('claiming a match', () => {
+  it('leases it for an attempt', () => {
+    given(isReady).when(claim()).then([claimed()]);
+  });
+
+  it('is refused while another runner holds the lease', () => {
+    given(isClaimed)
+      .when(claim('runner-2', at('12:00:59')))
+      .thenRefused('ARENA.LEASED');
+  });
+
+  it('takes over when the lease has run out', () => {
+    const next = claimed(2, 'runner-2', at('12:02:00'));
+    given(isClaimed)
+      .when(claim('runner-2', at('12:01:00')))
+      .then([next]);
+  });
+
+  it('lets the same runner begin again, as a new attempt', () => {
+    given(isClaimed)
+      .when(claim('runner-1', at('12:00:30')))
+      .then([claimed(2, 'runner-1', at('12:01:30'))]);
+  });
+
+  it('goes on counting after a failed attempt', () => {
+    given([...isClaimed, requeued(1)])
+      .when(claim())
+      .then([claimed(2)]);
+  });
+
+  it('gives the match up after the last attempt', () => {
+    const history = [...isReady, claimed(1), claimed(2), claimed(ATTEMPTS_MAX)];
+    const late = claim('runner-2', at('13:00:00'));
+    given(history)
+      .when(late)
+      .then([voided('runner_failed', '3 attempts did not finish.')]);
+  });
+
+  it.each([
+    ['proposed', [proposed(), escrowed(0)]],
+    ['settled', isSettled],
+    ['voided', isVoided],
+  ])('is refused for a match that is %s', (_what, history) => {
+    given(history).when(claim()).thenRefused('ARENA.NOT_READY');
+  });
+
+  it.each([0, 999, 3_600_001])('does not understand a lease of %i ms', (leaseMs) => {
+    const make = () => new ClaimMatch({ matchId, runnerId: 'r', leaseMs }, meta());
+    expect(make).toThrow(expect.objectContaining({ code: 'COMMAND.INVALID' }));
+  });
+});
+
+describe('reporting a match', () => {
+  const played = (result: object): ArenaEvent => ({
+    type: 'MatchPlayed',
+    data: { matchId, runnerId: 'runner-1', attempt: 1, outcome: { ...outcome, ...result }, execution },
+  });
+  const turnsPlayed = turns.map((turn): ArenaEvent => ({ type: 'TurnPlayed', data: { matchId, ...turn } }));
+
+  it('records every turn, the outcome and the money', () => {
+    given(isClaimed)
+      .when(report())
+      .then([...turnsPlayed, played({}), settled('100', [1, 0], ['900', '0'])]);
+  });
+
+  it('gives the stakes back on a draw', () => {
+    const draw = { winner: null, scores: [0.5, 0.5], reason: 'full_board' };
+    given(isClaimed)
+      .when(report({ turns: [], outcome: { ...outcome, ...draw } }))
+      .then([played(draw), settled('0', [0.5, 0.5], ['500', '500'])]);
+  });
+
+  it('is taken after the lease has run out, as long as nobody took over', () => {
+    const history = [...isReady, claimed(1, 'runner-1', at('11:00:00'))];
+    given(history)
+      .when(report({ turns: [] }))
+      .then([played({}), settled('100', [1, 0], ['900', '0'])]);
+  });
+
+  it.each<[string, readonly ArenaEvent[], object]>([
+    ['another runner', isClaimed, { runnerId: 'runner-2' }],
+    ['an earlier attempt', [...isClaimed, claimed(2)], { attempt: 1 }],
+    ['an attempt to come', isClaimed, { attempt: 2 }],
+    ['one that was failed', [...isClaimed, requeued(1)], {}],
+    ['a match that was never claimed', isReady, {}],
+    ['a settled match', isSettled, {}],
+    ['a voided match', [...isClaimed, voided('operator', 'by hand')], {}],
+  ])('is refused from %s', (_what, history, change) => {
+    given(history).when(report(change)).thenRefused('ARENA.LEASE_LOST');
+  });
+
+  it.each([[[1]], [[1, 0, 0]], [[]]])('is refused with scores %j for two seats', (scores) => {
+    given(isClaimed)
+      .when(report({ outcome: { ...outcome, scores } }))
+      .thenRefused('ARENA.BAD_OUTCOME');
+  });
+
+  it.each<[string, object]>([
+    ['a score above one', { outcome: { ...outcome, scores: [2, 0] } }],
+    ['a negative score', { outcome: { ...outcome, scores: [1, -1] } }],
+    ['no reason', { outcome: { ...outcome, reason: '' } }],
+    ['more than 500 turns', { turns: Array.from({ length: 501 }, () => turns[0]) }],
+    ['an action that is no JSON', { turns: [{ ...turns[0], action: Number.NaN }] }],
+    ['an attempt of 0', { attempt: 0 }],
+  ])('does not understand %s', (_what, change) => {
+    expect(() => report(change)).toThrow(expect.objectContaining({ code: 'COMMAND.INVALID' }));
+  });
+});
+
+describe('failing an attempt', () => {
+  it('puts the match back for another', () => {
+    given(isClaimed)
+      .when(fail())
+      .then([requeued(1)]);
+  });
+
+  it('gives the match up at the last one', () => {
+    const history = [...isReady, claimed(ATTEMPTS_MAX)];
+    given(history)
+      .when(fail(ATTEMPTS_MAX))
+      .then([voided('runner_failed', 'The cell died.')]);
+  });
+
+  it.each<[string, readonly ArenaEvent[], Command]>([
+    ['another runner', isClaimed, fail(1, 'runner-2')],
+    ['another attempt', isClaimed, fail(2)],
+    ['a match that is not claimed', isReady, fail()],
+    ['a settled match', isSettled, fail()],
+  ])('is refused from %s', (_what, history, command) => {
+    given(history).when(command).thenRefused('ARENA.LEASE_LOST');
+  });
+});
+
+describe('voiding a match', () => {
+  it.each([
+    ['proposed', [proposed(), escrowed(0)]],
+    ['ready', isReady],
+    ['claimed', isClaimed],
+  ])('gives it up when it is %s', (_what, history) => {
+    given(history)
+      .when(cancel())
+      .then([voided('operator', 'by hand')]);
+  });
+
+  it('does nothing twice, and nothing to a settled match', () => {
+    given(isVoided).when(cancel()).then([]);
+    given(isSettled).when(cancel()).thenRefused('ARENA.SETTLED');
+  });
+});
+
+describe('commands to a match', () => {
+  it.each([escrow(0), refuse(), claim(), report(), fail(), cancel()])('$type needs one that is known', (command) => {
+    given([]).when(command).thenRefused('ARENA.UNKNOWN_MATCH');
+  });
+
+  const staff: readonly Role[] = ['operator', 'admin', 'system'];
+  const eve = (role: Role): Actor => ({ id: 'eve', role });
+  it.each<[string, (actor: Actor) => Command, readonly Role[]]>([
+    ['ProposeMatch', (actor) => propose({}, actor), staff],
+    ['EscrowStake', (actor) => escrow(0, actor), ['system']],
+    ['RefuseStake', (actor) => refuse('', actor), ['system']],
+    ['ClaimMatch', (actor) => claim('r', at('12:00:00'), actor), ['runner', 'system']],
+    ['ReportMatch', (actor) => report({}, actor), ['runner', 'system']],
+    ['FailAttempt', (actor) => fail(1, 'r', actor), ['runner', 'system']],
+    ['VoidMatch', (actor) => cancel(actor), staff],
+  ])('%s is for some roles only', (_what, command, expected) => {
+    expect(roles.filter((role) => allowed(command(eve(role)))).sort()).toEqual([...expected].sort());
+  });
+
+  it('an owner proposes only matches with a seat of their own', () => {
+    for (const id of ['ada', 'bob']) expect(allowed(propose({}, { id, role: 'owner' }))).toBe(true);
+    expect(allowed(propose({}, { id: 'eve', role: 'owner' }))).toBe(false);
+  });
+});
