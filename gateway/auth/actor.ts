@@ -5,17 +5,17 @@ import type { GatewayPorts } from '../ports.js';
 /** What every resolver gets to know about a request. */
 export interface RequestContext {
   readonly actor: Actor | undefined;
+  /** A token was given, and it is none of ours. */
+  readonly rejected: boolean;
   readonly idempotencyKey: string | undefined;
 }
 
 export function contextOf(ports: GatewayPorts, request: Pick<FastifyRequest, 'headers'>): RequestContext {
   const { authorization, 'idempotency-key': key } = request.headers;
   const idempotencyKey = Array.isArray(key) ? key[0] : key;
-  if (authorization === undefined) return { actor: undefined, idempotencyKey };
-  const token = /^Bearer (\S+)$/i.exec(authorization)?.[1];
+  const token = /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1];
   const actor = token === undefined ? undefined : ports.actorOf(token);
-  if (!actor) throw new AgonError('AUTH.UNAUTHENTICATED', 'The bearer token is not known here.');
-  return { actor, idempotencyKey };
+  return { actor, rejected: authorization !== undefined && actor === undefined, idempotencyKey };
 }
 
 /**
@@ -23,7 +23,8 @@ export function contextOf(ports: GatewayPorts, request: Pick<FastifyRequest, 'he
  * and per command, so that a request sent twice is carried out once.
  */
 export function metaOf(ports: GatewayPorts, context: RequestContext, commandType: string): CommandMeta {
-  const { actor, idempotencyKey } = context;
+  const { actor, rejected, idempotencyKey } = context;
+  if (rejected) throw new AgonError('AUTH.UNAUTHENTICATED', 'The bearer token is not known here.');
   if (!actor) throw new AgonError('AUTH.UNAUTHENTICATED', 'This needs a bearer token in the Authorization header.');
   if (idempotencyKey !== undefined && (idempotencyKey.length < 1 || idempotencyKey.length > 200)) {
     throw new AgonError('QUERY.BAD_KEY', 'An Idempotency-Key has 1 to 200 characters.');

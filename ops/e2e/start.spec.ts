@@ -73,55 +73,6 @@ describe('an arena on its first start', () => {
     expect(samePort).toMatchObject({ code: 1, stderr: expect.stringMatching(/NET\.PORT_IN_USE/) });
     expect(samePort.stderr).not.toMatch(/\n\s+at /);
   });
-
-  it('answers bad queries with stable codes', async () => {
-    const codeOf = async (query: string) => {
-      const { errors } = await arena.graphql(query, {}, operator);
-      return errors?.[0]?.extensions?.code ?? errors?.[0]?.message;
-    };
-    expect(await codeOf('{ leaderboard(game: "go") { rank } }')).toBe('SANDBOX.UNKNOWN_GAME');
-    expect(await codeOf('{ matches(first: 1000000) { nodes { matchId } } }')).toBe('QUERY.BAD_PAGE');
-    expect(await codeOf('{ matches(after: "???") { nodes { matchId } } }')).toBe('QUERY.BAD_CURSOR');
-    expect(await codeOf('mutation { grantCredits(accountId: "nobody", amountCents: "1") { id } }')).toBe(
-      'ACCOUNTS.UNKNOWN',
-    );
-    expect(await codeOf('mutation { grantCredits(accountId: "gold", amountCents: "-1") { id } }')).toBe(
-      'COMMAND.INVALID',
-    );
-    expect(await codeOf('mutation { registerOwner(accountId: "gold", displayName: "G") { id } }')).toBe(
-      'ACCOUNTS.TAKEN',
-    );
-    expect(await codeOf('mutation { registerOwner(accountId: "Bad Name", displayName: "G") { id } }')).toBe(
-      'COMMAND.INVALID',
-    );
-    expect(
-      await codeOf('mutation { proposeMatch(game: "connect-four", agents: ["gold.minimax", "no.one"]) { id } }'),
-    ).toBe('AGENTS.UNKNOWN');
-  });
-
-  it('takes commands from its operator alone', async () => {
-    const mutation = 'mutation { registerOwner(accountId: "eve", displayName: "Eve") { id } }';
-    const nobody = await arena.graphql(mutation);
-    expect(nobody.errors?.[0]?.extensions?.code).toBe('AUTH.UNAUTHENTICATED');
-    const wrong = await fetch(`${arena.url}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: 'Bearer wrong' },
-      body: JSON.stringify({ query: mutation }),
-    });
-    expect(await wrong.text()).toMatch(/AUTH\.UNAUTHENTICATED|bearer token/);
-  });
-
-  it('carries out a request with the same Idempotency-Key once', async () => {
-    const grant = 'mutation { grantCredits(accountId: "gold", amountCents: "700") { position repeated } }';
-    const headers = { ...operator, 'idempotency-key': 'grant-1' };
-    type Granted = { grantCredits: { position: number; repeated: boolean } };
-    const first = await arena.graphql<Granted>(grant, {}, headers);
-    const second = await arena.graphql<Granted>(grant, {}, headers);
-    expect(first.data.grantCredits.repeated).toBe(false);
-    expect(second.data.grantCredits).toEqual({ position: first.data.grantCredits.position, repeated: true });
-    const other = await arena.graphql(grant.replace('700', '800'), {}, headers);
-    expect(other.errors?.[0]?.extensions?.code).toBe('COMMAND.KEY_REUSED');
-  });
 });
 
 describe('agents from outside', () => {

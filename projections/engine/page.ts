@@ -1,7 +1,7 @@
 import type { DataSource } from 'typeorm';
 import { AgonError } from '../../services/kernel/index.js';
 import { fromDatabase } from '../sinks/postgres.js';
-import { type AnyTable, columnName, type Table } from './table.js';
+import { type AnyTable, type ColumnType, columnName, type Table } from './table.js';
 
 export interface Page<Row> {
   readonly rows: readonly Row[];
@@ -34,7 +34,7 @@ export async function pageOf<Row extends object>(
   const values = [...(query.values ?? [])];
   const where = [...(query.where ?? [])];
   if (request.after !== undefined) {
-    values.push(fromCursor(request.after));
+    values.push(fromCursor(request.after, table.columns[query.order]));
     where.push(`${column} ${query.descending ? '<' : '>'} $${values.length}`);
   }
   const found = await select<Row>(
@@ -62,9 +62,10 @@ export async function select<Row extends object>(
 
 const toCursor = (value: unknown) => Buffer.from(String(value)).toString('base64url');
 
-function fromCursor(cursor: string): string {
+function fromCursor(cursor: string, type: ColumnType): string {
   const value = Buffer.from(cursor, 'base64url').toString();
-  if (value === '' || toCursor(value) !== cursor) {
+  const fits = type === 'text' ? value !== '' : /^\d{1,18}$/.test(value);
+  if (!fits || toCursor(value) !== cursor) {
     throw new AgonError('QUERY.BAD_CURSOR', `"${cursor}" is not a cursor that this query gave out.`);
   }
   return value;

@@ -1,0 +1,200 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Arena, startArena } from '../ops/embedded/arena.js';
+import { AgonError, parseConfig } from '../services/kernel/index.js';
+import { problemOf, statusOf } from './problem.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'agon-gateway-'));
+let arena: Arena;
+let url: string;
+let operator: Record<string, string>;
+
+beforeAll(async () => {
+  arena = await startArena(parseConfig({ dataDir: folder, port: 0, cells: 1, logLevel: 'silent' }));
+  url = await arena.listen();
+  operator = { authorization: `Bearer ${readFileSync(join(folder, 'operator.token'), 'utf8')}` };
+});
+
+afterAll(async () => {
+  await arena?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Answer {
+  // biome-ignore lint/suspicious/noExplicitAny: the shape of an answer is what each test says about it.
+  readonly data: any;
+  readonly errors?: { message: string; extensions?: { code?: string; status?: number } }[];
+}
+
+const ask = async (query: string, headers: Record<string, string> = {}, variables = {}): Promise<Answer> => {
+  const response = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ query, variables }),
+  });
+  return (await response.json()) as Answer;
+};
+const command = (mutation: string, headers = operator) => ask(`mutation { ${mutation} }`, headers);
+const submit = (owner: string, name: string, source = 'function act(o) { return o.legal[0] }') =>
+  ask(
+    `mutation ($source: String!) { submitAgent(ownerId: "${owner}", name: "${name}", games: ["tic-tac-toe"], source: $source)
+     { id events repeated } }`,
+    operator,
+    { source },
+  );
+
+describe('the gateway', () => {
+  it('takes an owner, credits and agents, and shows them at once', async () => {
+    for (const owner of ['ada', 'bob']) {
+      await command(`registerOwner(accountId: "${owner}", displayName: "${owner}") { id }`);
+      await command(`grantCredits(accountId: "${owner}", amountCents: "1000") { id }`);
+      const { data } = await submit(owner, 'bot');
+      expect(data.submitAgent).toMatchObject({ id: `${owner}.bot`, events: ['AgentSubmitted'] });
+    }
+    const { data } = await ask('{ agents(ownerId: "ada") { nodes { agentId version } pageInfo { hasNextPage } } }');
+    expect(data.agents).toEqual({ nodes: [{ agentId: 'ada.bot', version: 1 }], pageInfo: { hasNextPage: false } });
+  });
+
+  it('takes a changed agent as its next version, and the same one as no news', async () => {
+    expect((await submit('ada', 'bot')).data.submitAgent.events).toEqual([]);
+    const source = 'export const act = ({ legal }) => legal.at(-1)';
+    expect((await submit('ada', 'bot', source)).data.submitAgent.events).toEqual(['AgentVersionPublished']);
+    const { data } = await ask('{ agent(agentId: "ada.bot") { version codeDigest versions { version codeDigest } } }');
+    expect(data.agent.versions.map((v: { version: number }) => v.version)).toEqual([1, 2]);
+    expect(data.agent.codeDigest).toBe(data.agent.versions[1].codeDigest);
+  });
+
+  it('plays a proposed match for its stakes and shows turns, ratings and balances', async () => {
+    const { data } = await command(
+      'proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "bob.bot"], stakeCents: "300", seed: "s") { id events }',
+    );
+    const { id, events } = data.proposeMatch;
+    expect(events).toEqual(['MatchProposed']);
+    const look = async () => (await ask(`{ match(matchId: "${id}") { status } }`)).data.match?.status;
+    await expect.poll(look, { timeout: 60_000 }).toBe('settled');
+    await arena.settled();
+    const found = await ask(`{
+      match(matchId: "${id}") { winner potCents rakeCents transcript { turn seat action fuel } seats { agentId payoutCents } }
+      matches(game: "tic-tac-toe", status: "settled", agentId: "ada.bot") { nodes { matchId } }
+      leaderboard(game: "tic-tac-toe") { rank agentId rating games provisional }
+      ratingHistory(game: "tic-tac-toe", agentId: "ada.bot") { before after matchId }
+      balances(accountId: "ada") { balanceCents }
+      all: balances { account balanceCents }
+    }`);
+    expect(found.errors ?? []).toEqual([]);
+    const { match, matches, leaderboard, ratingHistory, balances, all } = found.data;
+    expect(match).toMatchObject({ potCents: '600', rakeCents: '60' });
+    const winner = match.seats[match.winner].agentId;
+    expect(match.seats[match.winner].payoutCents).toBe('540');
+    expect(match.transcript.length).toBeGreaterThan(4);
+    expect(matches.nodes).toEqual([{ matchId: id }]);
+    expect(leaderboard[0]).toMatchObject({ rank: 1, agentId: winner, rating: 1516, games: 1, provisional: true });
+    expect(ratingHistory).toEqual([{ before: 1500, after: winner === 'ada.bot' ? 1516 : 1484, matchId: id }]);
+    expect(balances[0].balanceCents).toBe(winner === 'ada.bot' ? '1240' : '700');
+    expect(all.reduce((sum: bigint, row: { balanceCents: string }) => sum + BigInt(row.balanceCents), 0n)).toBe(0n);
+  });
+
+  it.each([
+    ['registerOwner(accountId: "ada", displayName: "A") { id }', 'ACCOUNTS.TAKEN'],
+    ['registerOwner(accountId: "Not A Slug", displayName: "A") { id }', 'COMMAND.INVALID'],
+    ['grantCredits(accountId: "nobody", amountCents: "1") { id }', 'ACCOUNTS.UNKNOWN'],
+    ['grantCredits(accountId: "ada", amountCents: "0") { id }', 'COMMAND.INVALID'],
+    ['grantCredits(accountId: "ada", amountCents: "1.5") { id }', 'COMMAND.INVALID'],
+    [
+      'submitAgent(ownerId: "zoe", name: "x", games: ["tic-tac-toe"], source: "function act(){}") { id }',
+      'ACCOUNTS.UNKNOWN',
+    ],
+    [
+      'submitAgent(ownerId: "ada", name: "x", games: ["go"], source: "function act(){}") { id }',
+      'SANDBOX.UNKNOWN_GAME',
+    ],
+    [
+      'submitAgent(ownerId: "ada", name: "x", games: ["tic-tac-toe"], source: "function (") { id }',
+      'AGENTS.BROKEN_CODE',
+    ],
+    ['proposeMatch(game: "go", agents: ["ada.bot", "bob.bot"]) { id }', 'SANDBOX.UNKNOWN_GAME'],
+    ['proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "zoe.bot"]) { id }', 'AGENTS.UNKNOWN'],
+    ['proposeMatch(game: "connect-four", agents: ["ada.bot", "bob.bot"]) { id }', 'AGENTS.OTHER_GAME'],
+    ['proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "ada.bot"]) { id }', 'ARENA.SAME_AGENT'],
+    ['proposeMatch(game: "tic-tac-toe", agents: ["ada.bot"]) { id }', 'COMMAND.INVALID'],
+  ])('refuses %s with %s', async (mutation, code) => {
+    const { errors } = await command(mutation);
+    expect(errors?.[0]?.extensions?.code).toBe(code);
+    expect(errors?.[0]?.message).not.toMatch(/\n\s+at /);
+  });
+
+  it('asks for a token before it takes a command, and for a good one', async () => {
+    const mutation = 'registerOwner(accountId: "eve", displayName: "E") { id }';
+    expect((await command(mutation, {})).errors?.[0]?.extensions?.code).toBe('AUTH.UNAUTHENTICATED');
+    for (const authorization of ['Bearer nope', 'Basic abc', 'Bearer', '']) {
+      const { errors } = await command(mutation, { authorization });
+      expect(errors?.[0]?.extensions?.code, authorization).toBe('AUTH.UNAUTHENTICATED');
+    }
+    expect((await ask('{ agents(ownerId: "eve") { nodes { agentId } } }')).data.agents.nodes).toEqual([]);
+  });
+
+  it('carries out the same Idempotency-Key once, and refuses it for another request', async () => {
+    const headers = { ...operator, 'idempotency-key': 'k-1' };
+    const grant = (cents: string) =>
+      command(`grantCredits(accountId: "bob", amountCents: "${cents}") { position repeated }`, headers);
+    const first = await grant('5');
+    expect(first.data.grantCredits.repeated).toBe(false);
+    expect((await grant('5')).data.grantCredits).toEqual({ ...first.data.grantCredits, repeated: true });
+    expect((await grant('6')).errors?.[0]?.extensions).toMatchObject({ code: 'COMMAND.KEY_REUSED', status: 422 });
+  });
+
+  it.each([
+    ['{ matches(first: 0) { nodes { matchId } } }', 'QUERY.BAD_PAGE'],
+    ['{ matches(first: 1000000) { nodes { matchId } } }', 'QUERY.BAD_PAGE'],
+    ['{ matches(after: "?") { nodes { matchId } } }', 'QUERY.BAD_CURSOR'],
+    ['{ matches(after: "aGVsbG8") { nodes { matchId } } }', 'QUERY.BAD_CURSOR'],
+    ['{ leaderboard(game: "go") { rank } }', 'SANDBOX.UNKNOWN_GAME'],
+    ['{ leaderboard(game: "tic-tac-toe", first: -1) { rank } }', 'QUERY.BAD_PAGE'],
+  ])('refuses %s with %s', async (query, code) => {
+    expect((await ask(query)).errors?.[0]?.extensions?.code).toBe(code);
+  });
+
+  it('answers with null for what is not there, and with an error for what cannot be asked', async () => {
+    expect((await ask('{ match(matchId: "none") { matchId } agent(agentId: "none") { name } }')).data).toEqual({
+      match: null,
+      agent: null,
+    });
+    expect((await ask('{ nonsense }')).errors?.length).toBe(1);
+    expect((await ask('{')).errors?.length).toBe(1);
+  });
+
+  it('has REST routes for health, and problem details for the rest', async () => {
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    expect(await (await fetch(`${url}/metrics`)).text()).toMatch(/agon_consumer_lag_events\{consumer="runner"\} \d+/);
+    const missing = await fetch(`${url}/missing`);
+    expect(missing.headers.get('content-type')).toMatch(/problem\+json/);
+    expect(await missing.json()).toMatchObject({ code: 'HTTP.NOT_FOUND', status: 404 });
+  });
+});
+
+describe('problem details', () => {
+  it.each([
+    ['AUTH.FORBIDDEN', 403],
+    ['COMMAND.INVALID', 400],
+    ['ARENA.UNKNOWN_MATCH', 404],
+    ['ARENA.LEASE_LOST', 409],
+    ['STORE.FULL', 507],
+    ['STORE.CORRUPT', 500],
+    ['WHAT.EVER', 500],
+  ])('%s is %i', (code, status) => expect(statusOf(code)).toBe(status));
+
+  it('shows what the caller can act on, and hides what is ours', () => {
+    expect(problemOf(new AgonError('WALLET.HOLD_EXISTS', 'Taken.', { holdId: 'h' }))).toMatchObject({
+      status: 409,
+      code: 'WALLET.HOLD_EXISTS',
+      detail: 'Taken.',
+      holdId: 'h',
+    });
+    const hidden = problemOf(new TypeError('secret of the house'));
+    expect(hidden).toMatchObject({ status: 500, code: 'INTERNAL' });
+    expect(JSON.stringify(hidden)).not.toMatch(/secret/);
+  });
+});
