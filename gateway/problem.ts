@@ -1,3 +1,4 @@
+import { asDatabaseError } from '../projections/sinks/database.js';
 import { AgonError, asAgonError } from '../services/kernel/index.js';
 
 /** The one place where codes become HTTP. The longest prefix that fits decides. */
@@ -18,6 +19,7 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   'SANDBOX.UNKNOWN_GAME': 400,
   'STORE.TOO_LARGE': 413,
   'STORE.FULL': 507,
+  'DATABASE.UNAVAILABLE': 503,
   'ACCOUNTS.': 409,
   'AGENTS.': 409,
   'ARENA.': 409,
@@ -41,7 +43,7 @@ export interface Problem {
 }
 
 export function problemOf(thrown: unknown): Problem {
-  const error = asAgonError(thrown);
+  const error = asDatabaseError(thrown) ?? asAgonError(thrown);
   const status = statusOf(error.code);
   const internal = status === 500;
   const code = internal && !(thrown instanceof AgonError) ? 'INTERNAL' : error.code;

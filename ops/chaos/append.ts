@@ -7,10 +7,10 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compiled } from '../../services/adapters/compiled.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { checks, readLog, type Scene } from './checks.js';
+import { checks, digestOf, readLog, type Scene } from './checks.js';
 import { createDatabase } from './databases.js';
 import { lineReader, type Witnessed } from './protocol.js';
-import { copyOf, damages, files, inflict, type Reader } from './torn.js';
+import { copyOf, damages, inflict, type Reader } from './torn.js';
 import { between, type Random, seededRandom } from './workload.js';
 
 const KILLS = 3;
@@ -36,22 +36,20 @@ export async function runSeed(seed: number, reader: Reader, serverUrl: string | 
   const folder = join(root, 'log');
   const failures: string[] = [];
   const witnessed: Witnessed = { sent: new Map(), acknowledged: new Map() };
-  let events = 0;
+  let [events, digest] = [0, ''];
   try {
     const databaseUrl = serverUrl && (await createDatabase(serverUrl, `seed_${seed}`));
     for (let kill = 1; kill <= KILLS; kill++) {
       const fault = await writeAndKill([folder, `${seed}/${kill}`, databaseUrl ?? ''], random, witnessed);
       if (fault) failures.push(`Kill ${kill}: ${fault}`);
-      // Half of the time the next writer meets the folder as the kill left it, not tidied up by a closing.
-      const inPlace = kill === KILLS || random() < 0.5;
-      const { copy, remove } = inPlace ? { copy: folder, remove: () => {} } : copyOf(folder, `check-${kill}`);
-      const checked = await check({ folder: copy, witnessed, databaseUrl });
+      // Half of the time the next writer meets the folder as the kill left it, not tidied up by a reader's closing.
+      if (kill < KILLS && random() < 0.5) continue;
+      const checked = await check({ folder, witnessed, databaseUrl });
       failures.push(...checked.faults.map((what) => `After kill ${kill}: ${what}`));
-      events = checked.events;
-      remove();
+      ({ events, digest } = checked);
     }
     const { acknowledged } = witnessed;
-    const torn = await tear(folder, random, reader, failures);
+    const torn = await tear(folder, digest, random, reader, failures);
     return { seed, failures, kills: KILLS, acknowledged: acknowledged.size, events, torn };
   } finally {
     rmSync(root, { recursive: true, force: true });
@@ -86,35 +84,32 @@ async function writeAndKill(args: readonly string[], random: Random, witnessed: 
   return count < killAfter ? `the writer stood still after ${count} acknowledgements.` : '';
 }
 
-async function check(scene: Omit<Scene, 'store' | 'log'>): Promise<{ events: number; faults: string[] }> {
+async function check(
+  scene: Omit<Scene, 'store' | 'log'>,
+): Promise<{ events: number; digest: string; faults: string[] }> {
   const store = await LmdbEventStore.open(scene.folder);
   try {
     const log = await readLog(store);
     const faults: string[] = [];
     for (const holds of checks) faults.push(...(await holds({ ...scene, store, log })).slice(0, 3));
-    return { events: log.length, faults };
+    return { events: log.length, digest: digestOf(await readLog(store)), faults };
   } finally {
     await store.close();
   }
 }
 
-async function tear(folder: string, random: Random, reader: Reader, failures: string[]) {
+/** Damages copies of the closed folder, which has this digest: every damage once, mostly to the log. */
+async function tear(folder: string, digest: string, random: Random, reader: Reader, failures: string[]) {
   const counts = { reported: 0, harmless: 0 };
-  const whole = copyOf(folder, 'whole');
-  const original = await reader.ask(whole.copy);
-  whole.remove();
-  if (original.outcome !== 'served') failures.push(`The undamaged log was not served: ${JSON.stringify(original)}`);
-  for (const file of files) {
-    for (const damage of damages) {
-      const { copy, remove } = copyOf(folder, `torn-${damage}`);
-      const how = inflict(damage, join(copy, file), random);
-      const answer = await reader.ask(copy);
-      remove();
-      if (answer.outcome === 'reported') counts.reported += 1;
-      else if (answer.outcome === 'served' && original.outcome === 'served' && answer.digest === original.digest) {
-        counts.harmless += 1;
-      } else failures.push(`${file} ${how}: ${JSON.stringify(answer)}`);
-    }
+  for (const damage of damages) {
+    const { copy, remove } = copyOf(folder, `torn-${damage}`);
+    const file = random() < 0.67 ? 'events.mdb' : 'streams.mdb';
+    const how = inflict(damage, join(copy, file), random);
+    const answer = await reader.ask(copy);
+    remove();
+    if (answer.outcome === 'reported') counts.reported += 1;
+    else if (answer.outcome === 'served' && answer.digest === digest) counts.harmless += 1;
+    else failures.push(`${file} ${how}: ${JSON.stringify(answer)}`);
   }
   return counts;
 }

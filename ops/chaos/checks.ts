@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   chainFault,
@@ -45,6 +46,10 @@ export async function readLog(store: EventStore): Promise<RecordedEvent[]> {
     await sleep(0);
   }
 }
+
+/** One text for a whole log: two logs with the same digest hold the same events. */
+export const digestOf = (log: readonly RecordedEvent[]): string =>
+  hash('sha256', log.map((event) => JSON.stringify(event)).join('\n'));
 
 async function positionsAreDense({ store, log }: Scene): Promise<string[]> {
   const faults: string[] = [];

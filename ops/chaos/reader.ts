@@ -1,10 +1,9 @@
-import { hash } from 'node:crypto';
 import { stdin, stdout } from 'node:process';
 import { createInterface } from 'node:readline';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { createHandle, newMeta, type RecordedEvent, SYSTEM } from '../../services/kernel/index.js';
+import { createHandle, newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
-import { indexEqualsLog, readLog } from './checks.js';
+import { digestOf, indexEqualsLog, readLog } from './checks.js';
 import type { Answer } from './protocol.js';
 
 // Started by the chaos run: opens every folder it is told, as the arena would, and says what it found.
@@ -46,8 +45,4 @@ async function writeOn(store: LmdbEventStore): Promise<void> {
     const data = { accountId: `player-${i}`, amountCents: '100', currency: 'PLAY', reason: 'After the damage' };
     await handle(wallet, new GrantCredits(data, newMeta(SYSTEM)));
   }
-}
-
-function digestOf(log: readonly RecordedEvent[]): string {
-  return hash('sha256', log.map((event) => JSON.stringify(event)).join('\n'));
 }

@@ -9,9 +9,6 @@ import { between, type Random } from './workload.js';
 export const damages = ['truncate', 'flip', 'zero'] as const;
 export type Damage = (typeof damages)[number];
 
-/** The log itself, and the index that follows it. */
-export const files = ['events.mdb', 'streams.mdb'] as const;
-
 const ZERO_BYTES_MAX = 16_384;
 const ANSWER_MS = 30_000;
 

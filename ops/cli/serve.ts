@@ -5,6 +5,7 @@ import { exit, stderr, stdout } from 'node:process';
 import { ledgerSums, listBalances } from '../../projections/balances/query.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
 import { countByStatus } from '../../projections/matches/query.js';
+import { asDatabaseError } from '../../projections/sinks/database.js';
 import { gameNames } from '../../sandbox-runner/index.js';
 import { type Config, formatMoney } from '../../services/kernel/index.js';
 import { type Arena, startArena } from '../embedded/arena.js';
@@ -48,6 +49,8 @@ export async function start(config: Config, options: OutputOptions & { ladder: b
       await done;
     }
     if (!options.json) say('stopping');
+  } catch (error) {
+    throw asDatabaseError(error) ?? error;
   } finally {
     await arena.stop();
   }
@@ -105,6 +108,8 @@ export async function demo(
     const result = await demoResult(arena, options, seconds);
     print(options, result.json, result.text);
     return result.good ? EXIT.ok : EXIT.failed;
+  } catch (error) {
+    throw asDatabaseError(error) ?? error;
   } finally {
     await arena.stop();
   }

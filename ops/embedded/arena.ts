@@ -100,6 +100,16 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
 
     onStep('write side');
     const consumers = new Map<string, Consumer>();
+    const failures = new Map<string, string>();
+    /** A consumer that ends by itself has met something that retrying cannot mend, a damaged log for instance. */
+    const watched = (name: string, consumer: Consumer) => {
+      consumers.set(name, consumer);
+      consumer.done.catch((err: Error) => {
+        if (err.name === 'AbortError') return;
+        failures.set(name, err.message);
+        log.error({ err, consumer: name }, 'a consumer ended');
+      });
+    };
     const metrics = new Metrics(async () => {
       const position = await store.lastPosition();
       return { position, lag: new Map([...consumers].map(([name, c]) => [name, position - c.position()])) };
@@ -120,7 +130,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       version,
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source) => pool.check(source),
-      status: () => statusOf(store, database, consumers),
+      status: () => statusOf(store, database, consumers, failures),
       visible: (position) => untilSeen(consumers, position),
       onInternalError: (err) => log.error({ err }, 'internal error'),
       actorOf: (given) => (sameToken(given, token) ? { id: 'operator', role: 'operator' } : undefined),
@@ -139,7 +149,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     };
     const projections = await runProjections((checkpoints) => new EmbeddedBus(store, checkpoints, onRetry), projectors);
     started('projections', projections, () => projections.stop());
-    for (const [name, consumer] of projections.consumers) consumers.set(`projection.${name}`, consumer);
+    for (const [name, consumer] of projections.consumers) watched(`projection.${name}`, consumer);
 
     onStep('policies and runner');
     const checkpoints = new LmdbCheckpoints(folder.paths.bus);
@@ -147,13 +157,13 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const bus = new EmbeddedBus(store, checkpoints, onRetry);
     started('bus', bus, () => bus.close());
     for (const policy of contexts.flatMap((context) => context.policies ?? [])) {
-      consumers.set(`policy.${policy.name}`, await runPolicy(bus, policy, execute));
+      watched(`policy.${policy.name}`, await runPolicy(bus, policy, execute));
     }
     const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
       metrics.matches.inc({ game, reason: outcome.reason });
     const arena = localArena({ runnerId: 'embedded', store, clock, execute });
     const runner = { bus, artifacts, arena, pool, concurrency: config.cells * 8, onPlayed };
-    consumers.set('runner', await startRunner(runner));
+    watched('runner', await startRunner(runner));
     // Matches under way get a moment to end; then they are given up, and played again after the next start.
     started('grace', pool, async () => setTimeout(() => void pool.close({ kill: true }), GRACE_MS).unref());
 
@@ -222,6 +232,7 @@ async function statusOf(
   store: EventStore,
   database: DataSource,
   consumers: ReadonlyMap<string, Consumer>,
+  failures: ReadonlyMap<string, string>,
 ): Promise<readonly PartStatus[]> {
   const attempt = async (part: string, look: () => Promise<string>): Promise<PartStatus> => {
     try {
@@ -231,13 +242,17 @@ async function statusOf(
     }
   };
   const position = await store.lastPosition();
-  const behind = (consumer: Consumer) => `${position - consumer.position()} events behind`;
+  const behind = (name: string, consumer: Consumer) => {
+    const failure = failures.get(name);
+    if (failure !== undefined) throw new Error(failure);
+    return `${position - consumer.position()} events behind`;
+  };
   return Promise.all([
     attempt('log', async () => `at position ${position}`),
     attempt('database', async () =>
       `${(await database.query('SELECT version()'))[0].version}`.split(' ').slice(0, 2).join(' '),
     ),
-    ...[...consumers].map(([name, consumer]) => attempt(name, async () => behind(consumer))),
+    ...[...consumers].map(([name, consumer]) => attempt(name, async () => behind(name, consumer))),
   ]);
 }
 

@@ -43,12 +43,16 @@ export async function playLadder(arena: Arena, options: LadderOptions): Promise<
   if (missing.length > 0) {
     const seats = await seedHouse(arena, seed, matches);
     const pairings = pairingsOf(seats);
+    let done = matches - missing.length;
     for (const i of missing) {
-      while (!signal?.aborted && i - (await ended(arena, seed, matches)) >= IN_FLIGHT_MAX) await beat();
+      while (!signal?.aborted && i - done >= IN_FLIGHT_MAX) {
+        await beat();
+        done = await ended(arena, seed, matches);
+        onProgress(done, matches);
+      }
       if (signal?.aborted) return;
       const { game, pair } = pairings[i % pairings.length] as (typeof pairings)[number];
       await arena.execute(propose(arena, seed, i, game, pair));
-      onProgress(await ended(arena, seed, matches), matches);
     }
   }
   for (;;) {

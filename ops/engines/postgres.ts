@@ -23,10 +23,12 @@ const NOBODY = 65_534;
 const USER = 'agon';
 const START_MS = 30_000;
 const STOP_MS = 4_000;
+const RESTART_MS = 1_000;
 
 /**
  * Starts a PostgreSQL of our own in this folder, making the cluster on the first start. Root drops to `nobody`, an
- * ordinary user needs nothing. It listens on loopback only, on a free port, and ends with this process.
+ * ordinary user needs nothing. It listens on loopback only, on a free port, and ends with this process. If it ends by
+ * itself, of a full disk for instance, it is started again at the same address.
  *
  * @example const postgres = await startPostgres({ folder: '.agon/postgres' });
  */
@@ -40,17 +42,36 @@ export async function startPostgres({ folder }: { folder: string }): Promise<Pos
   await endLeftover(data);
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
-    const child = launch(binaries.postgres, folder, data, port);
+    const start = () => launch(binaries.postgres, folder, data, port);
+    const child = start();
     const url = `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
     try {
       await ready(url, child);
-      return { url, stop: () => stop(child) };
+      return { url, stop: supervise(child, start) };
     } catch (error) {
       await stop(child);
       // Somebody else may have taken the port between our look and the start.
       if (attempt === 3) throw failed(folder, error);
     }
   }
+}
+
+/** Starts the server again whenever it ends by itself; returns how to end it for good. */
+function supervise(first: ChildProcess, start: () => ChildProcess): () => Promise<void> {
+  let child = first;
+  let stopping = false;
+  const watch = () =>
+    child.once('exit', async () => {
+      await sleep(RESTART_MS, undefined, { ref: false });
+      if (stopping) return;
+      child = start();
+      watch();
+    });
+  watch();
+  return async () => {
+    stopping = true;
+    await stop(child);
+  };
 }
 
 const isRoot = getuid?.() === 0;

@@ -28,3 +28,16 @@ export async function openDatabase(url: string): Promise<DataSource> {
   }
   return db;
 }
+
+/** PostgreSQL's own classes for trouble that passes: connections, resources, an operator at work. */
+const PASSING = /^(08|53|57)|^E(CONN|PIPE|TIMEDOUT)/;
+
+/** What an error of the database driver means to somebody who only wanted to read; undefined if it is none. */
+export function asDatabaseError(error: unknown): AgonError | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, driverError } = error as Error & { code?: string; driverError?: { code?: string } };
+  const passing = PASSING.test(driverError?.code ?? code ?? '') || /Connection terminated/.test(error.message);
+  if (!passing) return undefined;
+  const message = `The read models are not available for the moment: ${error.message}. The log is not affected.`;
+  return new AgonError('DATABASE.UNAVAILABLE', message, {}, { cause: error });
+}

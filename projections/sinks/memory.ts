@@ -19,7 +19,7 @@ export class MemorySink implements Sink {
 
   async commit(view: View, from: number, to: number, changes: ReadonlyMap<AnyTable, readonly object[]>): Promise<void> {
     if ((this.positions.get(view.name) ?? 0) !== from) {
-      throw new AgonError('PROJECTION.MOVED', `${view.name} is no longer at position ${from}.`);
+      throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
     }
     for (const [table, changed] of changes) {
       const rows = this.tables.get(table.name) ?? new Map<string, object>();

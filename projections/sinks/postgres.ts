@@ -35,7 +35,7 @@ export class PostgresSink implements Sink {
          ON CONFLICT (view) DO UPDATE SET position = $3, version = $2 WHERE c.position = $4 RETURNING position`,
         [view.name, view.version, to, from],
       );
-      if (moved.length !== 1) throw new AgonError('PROJECTION.MOVED', `${view.name} is no longer at position ${from}.`);
+      if (moved.length !== 1) throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
     });
   }
 

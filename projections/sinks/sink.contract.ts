@@ -106,7 +106,7 @@ export function sinkContract(name: string, open: () => Promise<Sink>): void {
     it('refuses a commit from a position the view has left, and keeps what it has', async () => {
       await sink.commit(view, 0, 5, changes(row('a', 1)));
       await expect(sink.commit(view, 0, 6, changes(row('a', 1, { points: 1n })))).rejects.toMatchObject({
-        code: 'PROJECTION.MOVED',
+        code: 'CHECKPOINT.MOVED',
       });
       expect(await sink.checkpoint(view)).toBe(5);
       expect(await sink.rows(scores)).toEqual([row('a', 1)]);

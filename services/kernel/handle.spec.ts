@@ -308,10 +308,12 @@ describe('handle()', () => {
       await store.append('setter-a', from - 1, page);
     }
     expect(await store.head('setter-a')).toEqual(headAfter(events));
+    const appends = store.appends;
     await expect(handle(setter.context, setter.set('same', length - 1))).resolves.toMatchObject({
       revision: length - 1,
       events: [],
     });
+    expect(store.appends).toBe(appends);
   });
 
   it('tells what became of each command', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { chain } from '../../kernel/fixtures.js';
-import { NO_STREAM } from '../../kernel/index.js';
+import { AgonError, NO_STREAM } from '../../kernel/index.js';
 import { LmdbEventStore } from '../store/lmdb.js';
 import { MemoryEventStore } from '../store/memory.js';
 import { until } from '../store/subscription.contract.js';
@@ -59,10 +59,30 @@ describe('the embedded bus', () => {
     const bus = new EmbeddedBus(store, new MemoryCheckpoints());
     await store.append('note-a', NO_STREAM, chain('note-a', 1));
     store.readAll = async () => {
-      throw new Error('The log broke.');
+      throw new AgonError('STORE.CORRUPT', 'The log broke.');
     };
     const consumer = await bus.consume({ group: 'g' }, async () => {});
     await expect(consumer.done).rejects.toThrow('The log broke.');
+    await bus.close();
+  });
+
+  it('starts over from a checkpoint that went back, as that of a database after a crash does', async () => {
+    const store = new MemoryEventStore();
+    const checkpoints = new MemoryCheckpoints();
+    const bus = new EmbeddedBus(store, checkpoints);
+    await store.append('note-a', NO_STREAM, chain('note-a', 6));
+    const seen: number[] = [];
+    let lost = false;
+    const consumer = await bus.consume({ group: 'g', batchSize: 2 }, async (events) => {
+      if (!lost && events[0]?.position === 5) {
+        lost = true;
+        await checkpoints.save('g', 2);
+        throw new AgonError('CHECKPOINT.MOVED', 'The database forgot what came after position 2.');
+      }
+      seen.push(...events.map(({ position }) => position));
+    });
+    await expect.poll(() => consumer.position()).toBe(6);
+    expect(seen).toEqual([1, 2, 3, 4, 3, 4, 5, 6]);
     await bus.close();
   });
 });

@@ -7,11 +7,10 @@ import {
   type Consumer,
   type ConsumerOptions,
   type EventStore,
+  isAgonError,
   type RecordedEvent,
 } from '../../kernel/index.js';
-import { relay } from '../relay.js';
-
-const BACKOFF_MS = { first: 25, max: 2_000 };
+import { backoffMs, relay } from '../relay.js';
 
 /** The bus of the embedded deployment: every consumer group tails the log itself. */
 export class EmbeddedBus implements Bus {
@@ -34,23 +33,20 @@ export class EmbeddedBus implements Bus {
       checkpoints: this.checkpoints,
       group,
       ...(batchSize === undefined ? {} : { batchSize }),
+      onRetry: (error) => this.onRetry(group, error),
       publish: async (events) => {
         const batch = wanted ? events.filter((event) => wanted.has(event.type)) : events;
         if (batch.length > 0) await this.deliver(options, batch, handler, signal);
       },
     });
-    this.consumers.add(consumer);
     const stop = async () => {
       stopping.abort();
       await consumer.stop();
-      this.consumers.delete(consumer);
+      this.consumers.delete(stoppable);
     };
-    // A stop that cuts a backoff short ends the subscription by an abort, and that is no failure.
-    const done = consumer.done.catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
-    done.catch(() => {});
-    return { ...consumer, done, stop };
+    const stoppable = { ...consumer, stop };
+    this.consumers.add(stoppable);
+    return stoppable;
   }
 
   async close(): Promise<void> {
@@ -68,6 +64,7 @@ export class EmbeddedBus implements Bus {
     try {
       return await handler(batch);
     } catch (error) {
+      if (hasMoved(error)) throw error;
       this.onRetry(options.group, error);
     }
     for (const event of batch) await this.deliverOne(options, event, handler, signal);
@@ -85,6 +82,7 @@ export class EmbeddedBus implements Bus {
       } catch (error) {
         // Stopping leaves the checkpoint where it is: the event is delivered again after the next start.
         signal.throwIfAborted();
+        if (hasMoved(error)) throw error;
         this.onRetry(group, error);
         const { code, message } = asAgonError(error);
         // A log that cannot be written to is not the event's fault, and burying would lose what it stands for.
@@ -92,9 +90,11 @@ export class EmbeddedBus implements Bus {
           await this.checkpoints.bury({ group, position: event.position, eventId: event.id, code, message, attempts });
           return;
         }
-        const waitMs = Math.min(BACKOFF_MS.max, BACKOFF_MS.first * 2 ** Math.min(attempts - 1, 10));
-        await sleep(waitMs, undefined, { signal });
+        await sleep(backoffMs(attempts), undefined, { signal });
       }
     }
   }
 }
+
+/** The checkpoint is not where the consumer left it: these events are the wrong ones, and the relay starts over. */
+const hasMoved = (error: unknown) => isAgonError(error, 'CHECKPOINT.MOVED');

@@ -42,6 +42,8 @@ const REHEARSAL_BYTES = 4 * 1024 * 1024;
 export async function rehearseWrite<K extends Key>(env: RootDatabase<Buffer, K>, unusedKey: K): Promise<void> {
   env.transactionSync(() => {
     env.putSync(unusedKey, Buffer.alloc(REHEARSAL_BYTES));
+    // A put that fails inside of a transaction does not say so; reading it back does.
+    if (env.get(unusedKey)?.length !== REHEARSAL_BYTES) throw new Error('MDB_CORRUPTED: a rehearsed write failed');
     return ABORT;
   });
   await env.close();

@@ -72,10 +72,17 @@ export class LmdbEventStore implements EventStore {
       const { indexIsWhole } = await probe(folder, 'write');
       if (!indexIsWhole) discardIndex(folder);
     }
+    const opened: { close(): Promise<void> }[] = [];
+    const kept = <T extends { close(): Promise<void> }>(env: T) => {
+      opened.push(env);
+      return env;
+    };
     try {
-      const index = new StreamIndex(folder, openIndex(folder, readOnly), readOnly);
-      return new LmdbEventStore(folder, openLog(folder, readOnly), index, readOnly);
+      const index = new StreamIndex(folder, kept(openIndex(folder, readOnly)), readOnly);
+      return new LmdbEventStore(folder, kept(openLog(folder, readOnly)), index, readOnly);
     } catch (error) {
+      // LMDB knows open files by their inode: one left open would be served again in place of the file that replaces it.
+      for (const env of opened) await env.close();
       throw asStoreError(error);
     }
   }
