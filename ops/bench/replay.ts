@@ -50,19 +50,25 @@ export async function replay(options: BenchOptions): Promise<Report> {
   });
 }
 
+/** Neighbours in the log are often of one stream: its state goes back into the map when another one's turn comes. */
 async function foldAll(store: EventStore, limit: number): Promise<number> {
   const states = new Map<string, unknown>();
+  let [stream, decider, state] = ['', arena.decider, arena.decider.initial];
   let after = 0;
   for (;;) {
     const page = await store.readAll({ after, limit });
     for (const event of page) {
-      const { stream } = event;
-      const { decider } = contextOf(stream);
-      const state = states.get(stream) ?? decider.initial;
-      states.set(stream, decider.evolve(state, upcast(event)));
+      if (event.stream !== stream) {
+        states.set(stream, state);
+        stream = event.stream;
+        decider = contextOf(stream).decider;
+        state = states.get(stream) ?? decider.initial;
+      }
+      state = decider.evolve(state, upcast(event));
     }
-    if (page.length === 0) return after;
-    after = page[page.length - 1]?.position ?? after;
+    const last = page.at(-1);
+    if (!last) return after;
+    after = last.position;
   }
 }
 

@@ -1,5 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, stat } from 'node:fs/promises';
+import { mkdir, open, readFile, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AgonError, type Artifacts } from '../kernel/index.js';
 
@@ -12,7 +12,7 @@ export class FileArtifacts implements Artifacts {
   async put(content: Uint8Array): Promise<string> {
     const digest = hash('sha256', content);
     const path = this.path(digest);
-    if (await exists(path)) return digest;
+    if (await isWhole(path, digest)) return digest;
     await mkdir(dirname(path), { recursive: true });
     // A crash must leave the whole file or none under its name: write aside, sync, rename.
     const aside = `${path}.${randomUUID()}`;
@@ -24,6 +24,7 @@ export class FileArtifacts implements Artifacts {
       await file.close();
     }
     await rename(aside, path);
+    await syncFolder(dirname(path));
     return digest;
   }
 
@@ -44,8 +45,19 @@ export class FileArtifacts implements Artifacts {
   }
 }
 
-const exists = (path: string) =>
-  stat(path).then(
-    () => true,
+/** A file that is there but damaged is written again: the content in hand is the right one. */
+const isWhole = (path: string, digest: string) =>
+  readFile(path).then(
+    (content) => hash('sha256', content) === digest,
     () => false,
   );
+
+/** A rename is only durable once its folder is. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

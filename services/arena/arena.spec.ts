@@ -46,8 +46,8 @@ const execution = {
   ],
 };
 const turns = [
-  { turn: 0, seat: 0, action: { cell: 4 }, fuel: 10 },
-  { turn: 1, seat: 1, action: null, fuel: 12 },
+  { turn: 1, seat: 0, action: { cell: 4 }, fuel: 10 },
+  { turn: 2, seat: 1, action: null, fuel: 12 },
 ];
 
 const propose = (change: object = {}, actor?: Actor) => new ProposeMatch({ ...terms, ...change }, meta(actor));
@@ -300,6 +300,17 @@ describe('reporting a match', () => {
   });
 
   it.each<[string, object]>([
+    ['a winner without the best score', { outcome: { ...outcome, winner: 1 } }],
+    ['a winner that has no seat', { outcome: { ...outcome, winner: 7 } }],
+    ['a fault of nobody in the match', { outcome: { ...outcome, seatAtFault: 2 } }],
+    ['a turn of nobody in the match', { turns: [{ turn: 1, seat: 2, action: 0, fuel: 1 }] }],
+    ['a turn left out', { turns: [{ turn: 2, seat: 0, action: 0, fuel: 1 }] }],
+    ['a turn told twice', { turns: [turns[0], turns[0]] }],
+  ])('is refused with %s', (_what, change) => {
+    given(isClaimed).when(report(change)).thenRefused('ARENA.BAD_OUTCOME');
+  });
+
+  it.each<[string, object]>([
     ['a score above one', { outcome: { ...outcome, scores: [2, 0] } }],
     ['a negative score', { outcome: { ...outcome, scores: [1, -1] } }],
     ['no reason', { outcome: { ...outcome, reason: '' } }],
@@ -371,8 +382,7 @@ describe('commands to a match', () => {
     expect(roles.filter((role) => allowed(command(eve(role)))).sort()).toEqual([...expected].sort());
   });
 
-  it('an owner proposes only matches with a seat of their own', () => {
-    for (const id of ['ada', 'bob']) expect(allowed(propose({}, { id, role: 'owner' }))).toBe(true);
-    expect(allowed(propose({}, { id: 'eve', role: 'owner' }))).toBe(false);
+  it("no owner stakes another one's money by proposing a match", () => {
+    for (const id of ['ada', 'bob', 'eve']) expect(allowed(propose({}, { id, role: 'owner' }))).toBe(false);
   });
 });

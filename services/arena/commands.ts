@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Actor, actsFor, cents, defineCommand, isStaff } from '../kernel/index.js';
+import { type Actor, cents, defineCommand, isStaff } from '../kernel/index.js';
 import { execution, outcome, seat, terms, turn } from './events.js';
 
 const stream = (data: { matchId: string }) => `match-${data.matchId}`;
@@ -17,7 +17,8 @@ export class ProposeMatch extends defineCommand({
     rakeBps: z.int().min(500, 'is 500 to 1500 (5 to 15 percent)').max(1500, 'is 500 to 1500 (5 to 15 percent)'),
   }),
   stream,
-  allow: (actor, data) => data.seats.some((seat) => actsFor(actor, seat.accountId)),
+  // A proposal stakes the money of every seat. Until owners can agree to a match, only the house may propose one.
+  allow: isStaff,
 }) {}
 
 export class EscrowStake extends defineCommand({

@@ -112,9 +112,7 @@ function report({ data }: ReportMatch, state: Known): ArenaEvent[] {
   assertLease(data, state);
   const { matchId, runnerId, attempt, turns, outcome, execution } = data;
   const { seats, stakeCents, rakeBps, game, currency } = state.terms;
-  if (outcome.scores.length !== seats.length) {
-    throw new AgonError('ARENA.BAD_OUTCOME', `${outcome.scores.length} scores for ${seats.length} seats.`);
-  }
+  assertPossible(data, seats.length);
   const paid = settle({ stakeCents: BigInt(stakeCents), scores: outcome.scores, rakeBps });
   return [
     ...turns.map((turn): ArenaEvent => ({ type: 'TurnPlayed', data: { matchId, ...turn } })),
@@ -144,6 +142,20 @@ function failAttempt({ data }: FailAttempt, state: Known): ArenaEvent[] {
   const { matchId, attempt, reason } = data;
   if (attempt >= ATTEMPTS_MAX) return [voided(state, 'runner_failed', reason)];
   return [{ type: 'MatchRequeued', data: { matchId, attempt, reason } }];
+}
+
+/** A runner is trusted to have run the match, not to make up one that cannot have been. */
+function assertPossible({ outcome, turns }: ReportMatch['data'], seats: number): void {
+  const { scores, winner, seatAtFault } = outcome;
+  const refuse = (why: string) => new AgonError('ARENA.BAD_OUTCOME', `The reported outcome cannot be: ${why}.`);
+  if (scores.length !== seats) throw refuse(`${scores.length} scores for ${seats} seats`);
+  if (winner !== null && scores[winner] !== Math.max(...scores))
+    throw refuse(`seat ${winner} won without the best score`);
+  if (seatAtFault !== null && seatAtFault >= seats) throw refuse(`there is no seat ${seatAtFault}`);
+  turns.forEach(({ turn, seat }, i) => {
+    if (turn !== i + 1) throw refuse(`turn ${turn} stands where turn ${i + 1} belongs`);
+    if (seat >= seats) throw refuse(`there is no seat ${seat}`);
+  });
 }
 
 /** Only the runner that holds the lease for this very attempt may say how it ended. */

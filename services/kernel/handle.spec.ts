@@ -44,7 +44,7 @@ describe('handle()', () => {
     expect(handled).toMatchObject({ stream: 'counter-a', revision: 1, position: 2, repeated: false });
     expect(handled.events).toEqual([first, second].map((event) => ({ type: event?.type, data: event?.data })));
     expect(first).toMatchObject({
-      id: derivedId('c1', 0),
+      id: derivedId('c1', 'counter-a', 0),
       type: 'Added',
       version: 1,
       stream: 'counter-a',
@@ -53,7 +53,7 @@ describe('handle()', () => {
       data: { counterId: 'a', by: 1 },
       meta: { commandId: 'c1', correlationId: 'c1', causationId: 'cause', actor: OPERATOR },
     });
-    expect(second).toMatchObject({ id: derivedId('c1', 1), revision: 1, prevHash: first?.hash });
+    expect(second).toMatchObject({ id: derivedId('c1', 'counter-a', 1), revision: 1, prevHash: first?.hash });
   });
 
   it('seals of the actor what the hash covers, and no more', async () => {
@@ -355,7 +355,7 @@ describe('handle()', () => {
           }
           const log = await shared.readAll();
           expect(log.map((event) => event.data)).toEqual(sent.map((command) => command.data));
-          expect(log.map((event) => event.id)).toEqual(sent.map((_, i) => derivedId(`c${i}`, 0)));
+          expect(log.map((event) => event.id)).toEqual(sent.map((_, i) => derivedId(`c${i}`, log[i]!.stream, 0)));
         },
       ),
       { seed: 10, numRuns: 100 },

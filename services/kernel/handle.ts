@@ -240,7 +240,8 @@ function sealAll(
   return events.map((event, index) => {
     const { version, data } = checkedData(context.events, event);
     revision += 1;
-    const id = derivedId(commandId, index);
+    // With the stream in it, since one command id may reach two streams and an event's id must be its own.
+    const id = derivedId(commandId, stream, index);
     const sealed = seal({ id, type: event.type, version, stream, revision, time, data, meta, prevHash });
     prevHash = sealed.hash;
     return sealed;

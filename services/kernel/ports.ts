@@ -37,6 +37,7 @@ export interface EventStore {
   /** Repeating an append with the same events at the same place acknowledges it again and writes nothing. */
   append(stream: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult>;
   readStream(stream: string, page?: StreamPage): Promise<readonly RecordedEvent[]>;
+  /** May give fewer than asked for; only an empty page is the end. */
   readAll(page?: LogPage): Promise<readonly RecordedEvent[]>;
   head(stream: string): Promise<StreamHead | undefined>;
   lastPosition(): Promise<number>;
@@ -76,7 +77,7 @@ export interface ConsumerOptions {
   /** Event types wanted; all when left out. */
   readonly types?: readonly string[];
   readonly batchSize?: number;
-  /** Deliveries of one batch before its failing event is buried; without end by default. */
+  /** Deliveries of a failing event on its own before it is buried; without end by default. */
   readonly attemptsMax?: number;
 }
 

@@ -9,8 +9,8 @@ import {
   storeLimits,
 } from '../../kernel/index.js';
 
-/** What every store refuses before it writes anything, whatever it is built on. */
-export function checkShape(stream: string, expectedRevision: number, events: readonly SealedEvent[]): void {
+/** What every store refuses before it writes anything, whatever it is built on. Returns roughly how many bytes it is. */
+export function checkShape(stream: string, expectedRevision: number, events: readonly SealedEvent[]): number {
   if (!STREAM_NAME.test(stream)) {
     throw new AgonError('STORE.BAD_STREAM', `"${stream}" is not a stream name. Streams look like wallet-ada.`);
   }
@@ -35,6 +35,7 @@ export function checkShape(stream: string, expectedRevision: number, events: rea
     bytes += eventBytes;
   }
   if (bytes > storeLimits.appendBytesMax) throw tooLarge(`one append has ${bytes} bytes`, stream);
+  return bytes;
 }
 
 /** Roughly the bytes of plain data as JSON; the same number in every store, which is what a limit needs. */

@@ -21,12 +21,15 @@ import { asStoreError, assertSpace, committed } from './store-error.js';
 import { StreamIndex } from './stream-index.js';
 
 const BLOCK_EVENTS_MAX = 1024;
+const BLOCK_BYTES_MAX = 4 * 1024 * 1024;
+const PAGE_BYTES_MAX = 32 * 1024 * 1024;
 const DECODED_BLOCKS_MAX = 64;
 const HEADS_MAX = 200_000;
 const READER_POLL_MS = 100;
 
 interface Waiting {
   readonly events: readonly RecordedEvent[];
+  readonly bytes: number;
   resolve(result: AppendResult): void;
   reject(error: AgonError): void;
 }
@@ -90,7 +93,7 @@ export class LmdbEventStore implements EventStore {
   async append(stream: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult> {
     this.assertOpen();
     if (this.readOnly) throw new AgonError('STORE.READ_ONLY', 'This log is open for reading only.');
-    checkShape(stream, expectedRevision, events);
+    const bytes = checkShape(stream, expectedRevision, events);
     if (!fits(this.headOf(stream), expectedRevision, events)) {
       await this.flushing?.catch(() => {});
       const there = await this.readStream(stream, { fromRevision: expectedRevision + 1, limit: events.length });
@@ -100,7 +103,7 @@ export class LmdbEventStore implements EventStore {
     const last = events[events.length - 1] as SealedEvent;
     this.heads.set(stream, { revision: last.revision, hash: last.hash });
     return new Promise((resolve, reject) => {
-      this.queue.push({ events: recorded, resolve, reject });
+      this.queue.push({ events: recorded, bytes, resolve, reject });
       // Waiting for the end of the turn lets everything that was asked for in it share one commit.
       this.flushing ??= new Promise<void>((turn) => setImmediate(turn)).then(() => this.flush());
     });
@@ -131,6 +134,7 @@ export class LmdbEventStore implements EventStore {
     if (after >= end) return events;
     try {
       let expected = this.blockStart(after + 1);
+      let bytes = 0;
       for (const { key, value } of this.log.getRange({ start: expected, end: end + 1 })) {
         if (key !== expected) throw corrupt(expected, 'is missing');
         const block = this.unfinished?.[0]?.position === key ? this.unfinished : decodeBlock(value, key);
@@ -138,6 +142,8 @@ export class LmdbEventStore implements EventStore {
         const inside = key > after && expected - 1 <= end;
         for (const event of block) if (inside || (event.position > after && event.position <= end)) events.push(event);
         this.unfinished = expected - 1 > end ? block : undefined;
+        bytes += value.length;
+        if (bytes > PAGE_BYTES_MAX && events.length > 0) return events;
       }
       if (expected <= end) throw corrupt(expected, 'is missing');
       return events;
@@ -192,8 +198,12 @@ export class LmdbEventStore implements EventStore {
   /** As many appends as fit one block. An append is never split: its events become durable together. */
   private nextBatch(): readonly Waiting[] {
     let count = 0;
-    for (let events = 0; count < this.queue.length && events < BLOCK_EVENTS_MAX; count++) {
-      events += (this.queue[count] as Waiting).events.length;
+    let events = 0;
+    let bytes = 0;
+    for (; count < this.queue.length && events < BLOCK_EVENTS_MAX && bytes < BLOCK_BYTES_MAX; count++) {
+      const waiting = this.queue[count] as Waiting;
+      events += waiting.events.length;
+      bytes += waiting.bytes;
     }
     return this.queue.splice(0, count);
   }

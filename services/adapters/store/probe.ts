@@ -14,7 +14,9 @@ export async function probe(
   mode: 'read' | 'write' = 'read',
 ): Promise<{ readonly indexIsWhole: boolean }> {
   if (!existsSync(logPath(folder))) return { indexIsWhole: true };
-  const child = spawn(process.execPath, [compiled(import.meta.url, './probe-child.js'), folder, mode], {
+  const reader = compiled(import.meta.url, './probe-child.js');
+  if (!existsSync(reader)) throw new AgonError('BUILD.MISSING', 'Agon is not built. Run: npm run build');
+  const child = spawn(process.execPath, [reader, folder, mode], {
     stdio: ['ignore', 'pipe', 'ignore'],
     env: {},
   });
