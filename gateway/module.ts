@@ -1,4 +1,4 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import type { DynamicModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { CqrsModule } from '@nestjs/cqrs';
 import { GraphQLModule } from '@nestjs/graphql';
@@ -17,30 +17,34 @@ import { ProblemFilter } from './rest/problem-filter.js';
 
 const QUERY_DEPTH_MAX = 8;
 
-@Module({})
-export class GatewayModule {
-  /** The doors of the arena over the given contexts and ports. */
-  static over(options: { contexts: readonly Context[]; handle: Handle; ports: GatewayPorts }): DynamicModule {
-    const { contexts, handle, ports } = options;
-    return {
-      module: GatewayModule,
-      imports: [
-        { module: class KernelModule {}, global: true, providers: kernel(handle, ports), exports: [HANDLE, PORTS] },
-        CqrsModule.forRoot(),
-        ...contexts.map(contextModule),
-        GraphQLModule.forRoot<MercuriusDriverConfig>({
-          driver: MercuriusDriver,
-          autoSchemaFile: true,
-          graphiql: true,
-          queryDepth: QUERY_DEPTH_MAX,
-          context: (request: FastifyRequest) => contextOf(ports, request),
-          errorFormatter: (execution) => formatErrors(execution, ports),
-        }),
-      ],
-      controllers: [HealthController],
-      providers: [Queries, MatchFields, AgentFields, Mutations, { provide: APP_FILTER, useClass: ProblemFilter }],
-    };
-  }
+class Kernel {}
+class Gateway {}
+
+/** The doors of the arena over the given contexts and ports. */
+export function gatewayModule(options: {
+  contexts: readonly Context[];
+  handle: Handle;
+  ports: GatewayPorts;
+}): DynamicModule {
+  const { contexts, handle, ports } = options;
+  return {
+    module: Gateway,
+    imports: [
+      { module: Kernel, global: true, providers: kernel(handle, ports), exports: [HANDLE, PORTS] },
+      CqrsModule.forRoot(),
+      ...contexts.map(contextModule),
+      GraphQLModule.forRoot<MercuriusDriverConfig>({
+        driver: MercuriusDriver,
+        autoSchemaFile: true,
+        graphiql: true,
+        queryDepth: QUERY_DEPTH_MAX,
+        context: (request: FastifyRequest) => contextOf(ports, request),
+        errorFormatter: (execution) => formatErrors(execution, ports),
+      }),
+    ],
+    controllers: [HealthController],
+    providers: [Queries, MatchFields, AgentFields, Mutations, { provide: APP_FILTER, useClass: ProblemFilter }],
+  };
 }
 
 const kernel = (handle: Handle, ports: GatewayPorts) => [

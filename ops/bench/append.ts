@@ -1,9 +1,10 @@
 import type { SealedEvent } from '../../services/kernel/index.js';
 import { startEmmett } from './emmett.js';
+import { withFolder } from './folders.js';
 import { type Log, openOurs, openRaw, openSqlite } from './logs.js';
 import { installPeers } from './peers.js';
 import { type BenchOptions, type Contender, type Figures, figures, type Report, race, ratio } from './rounds.js';
-import { drive, walletStreams, withFolder } from './workload.js';
+import { drive, walletStreams } from './workload.js';
 
 /** In flight, and how many events that takes to last about half a second. */
 const loads = [

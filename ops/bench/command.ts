@@ -9,8 +9,9 @@ import {
   storeLimits,
 } from '../../services/kernel/index.js';
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
+import { withFolder } from './folders.js';
 import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';
-import { drive, withFolder } from './workload.js';
+import { drive } from './workload.js';
 
 const STREAMS = 64;
 const COMMANDS = 19_200;

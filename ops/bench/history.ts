@@ -68,9 +68,11 @@ function matchHistory(wallets: readonly StreamWriter[]): SealedEvent[] {
   const leaseUntil = new Date().toISOString();
   events.push(match.next('MatchClaimed', { matchId, runnerId: 'runner-1', attempt: 1, leaseUntil }));
   const report = newEventMeta();
-  for (let turn = 0; turn < TURNS; turn++) {
+  for (let turn = 1; turn <= TURNS; turn++) {
     const action = { column: Math.floor(Math.random() * 7) };
-    events.push(match.next('TurnPlayed', { matchId, turn, seat: turn % 2, action, fuel: 1_000 + turn * 37 }, report));
+    events.push(
+      match.next('TurnPlayed', { matchId, turn, seat: (turn - 1) % 2, action, fuel: 1_000 + turn * 37 }, report),
+    );
   }
   const outcome = { winner: 0, scores: [1, 0], reason: 'line', detail: 'Four in a row.', seatAtFault: null };
   const usage = [0, 1].map((seat) => ({ fuel: 9_000 + seat, peakMemoryBytes: 70_000 }));

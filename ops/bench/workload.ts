@@ -1,7 +1,4 @@
 import { hash, randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type EventMeta, GENESIS_HASH, type SealedEvent, seal } from '../../services/kernel/index.js';
 
 /** A stream's events, sealed one after the other, ready to be appended. */
@@ -66,14 +63,4 @@ export async function drive<T>(
   );
   const count = lists.reduce((sum, items) => sum + items.length, 0);
   return (count / (performance.now() - startedMs)) * 1000;
-}
-
-/** Lends a folder that is gone afterwards, whatever happens. */
-export async function withFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), 'agon-bench-'));
-  try {
-    return await use(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
 }

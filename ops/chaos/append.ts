@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execPath } from 'node:process';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compiled } from '../../services/adapters/compiled.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { withFolder } from '../bench/folders.js';
 import { checks, digestOf, readLog, type Scene } from './checks.js';
 import { createDatabase } from './databases.js';
 import { lineReader, type Witnessed } from './protocol.js';
@@ -19,6 +18,7 @@ const ACKNOWLEDGEMENTS_MAX = { short: 120, long: 800 };
 const LONG_LIVES = 0.08;
 const DELAY_MS_MAX = 4;
 const START_MS = 30_000;
+const FAULTS_SHOWN = 3;
 
 export interface SeedResult {
   readonly seed: number;
@@ -32,28 +32,26 @@ export interface SeedResult {
 /** One seed: kill and reopen on the same folder a few times, then damage copies of what is left. */
 export async function runSeed(seed: number, reader: Reader, serverUrl: string | undefined): Promise<SeedResult> {
   const random = seededRandom('chaos', seed);
-  const root = mkdtempSync(join(tmpdir(), 'agon-chaos-'));
-  const folder = join(root, 'log');
   const failures: string[] = [];
   const witnessed: Witnessed = { sent: new Map(), acknowledged: new Map() };
-  let [events, digest] = [0, ''];
-  try {
+  const torn = { reported: 0, harmless: 0 };
+  let [kills, events, digest] = [0, 0, ''];
+  await withFolder(async (root) => {
+    const folder = join(root, 'log');
     const databaseUrl = serverUrl && (await createDatabase(serverUrl, `seed_${seed}`));
-    for (let kill = 1; kill <= KILLS; kill++) {
-      const fault = await writeAndKill([folder, `${seed}/${kill}`, databaseUrl ?? ''], random, witnessed);
-      if (fault) failures.push(`Kill ${kill}: ${fault}`);
+    while (kills < KILLS) {
+      kills += 1;
+      const fault = await writeAndKill([folder, `${seed}/${kills}`, databaseUrl ?? ''], random, witnessed);
+      if (fault) failures.push(`Kill ${kills}: ${fault}`);
       // Half of the time the next writer meets the folder as the kill left it, not tidied up by a reader's closing.
-      if (kill < KILLS && random() < 0.5) continue;
+      if (kills < KILLS && random() < 0.5) continue;
       const checked = await check({ folder, witnessed, databaseUrl });
-      failures.push(...checked.faults.map((what) => `After kill ${kill}: ${what}`));
+      failures.push(...checked.faults.map((what) => `After kill ${kills}: ${what}`));
       ({ events, digest } = checked);
     }
-    const { acknowledged } = witnessed;
-    const torn = await tear(folder, digest, random, reader, failures);
-    return { seed, failures, kills: KILLS, acknowledged: acknowledged.size, events, torn };
-  } finally {
-    rmSync(root, { recursive: true, force: true });
-  }
+    await tear(folder, digest, random, reader, { torn, failures });
+  }).catch((error: unknown) => failures.push(`It could not be carried out: ${String(error)}`));
+  return { seed, failures, kills, acknowledged: witnessed.acknowledged.size, events, torn };
 }
 
 /** Lets a writer run until it has been acknowledged a seeded number of times, and a seeded moment longer. */
@@ -91,7 +89,12 @@ async function check(
   try {
     const log = await readLog(store);
     const faults: string[] = [];
-    for (const holds of checks) faults.push(...(await holds({ ...scene, store, log })).slice(0, 3));
+    for (const holds of checks) {
+      const found = await holds({ ...scene, store, log }).catch((error: unknown) => [
+        `${holds.name}: ${String(error)}`,
+      ]);
+      faults.push(...found.slice(0, FAULTS_SHOWN));
+    }
     return { events: log.length, digest: digestOf(await readLog(store)), faults };
   } finally {
     await store.close();
@@ -99,17 +102,21 @@ async function check(
 }
 
 /** Damages copies of the closed folder, which has this digest: every damage once, mostly to the log. */
-async function tear(folder: string, digest: string, random: Random, reader: Reader, failures: string[]) {
-  const counts = { reported: 0, harmless: 0 };
+async function tear(
+  folder: string,
+  digest: string,
+  random: Random,
+  reader: Reader,
+  into: { torn: { reported: number; harmless: number }; failures: string[] },
+): Promise<void> {
   for (const damage of damages) {
     const { copy, remove } = copyOf(folder, `torn-${damage}`);
     const file = random() < 0.67 ? 'events.mdb' : 'streams.mdb';
     const how = inflict(damage, join(copy, file), random);
     const answer = await reader.ask(copy);
     remove();
-    if (answer.outcome === 'reported') counts.reported += 1;
-    else if (answer.outcome === 'served' && answer.digest === digest) counts.harmless += 1;
-    else failures.push(`${file} ${how}: ${JSON.stringify(answer)}`);
+    if (answer.outcome === 'reported') into.torn.reported += 1;
+    else if (answer.outcome === 'served' && answer.digest === digest) into.torn.harmless += 1;
+    else into.failures.push(`${file} ${how}: ${JSON.stringify(answer)}`);
   }
-  return counts;
 }

@@ -3,12 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   chainFault,
   createHandle,
-  derivedId,
   EMPTY_HEAD,
   type EventStore,
   type RecordedEvent,
   type StreamHead,
-  storeLimits,
 } from '../../services/kernel/index.js';
 import type { Witnessed } from './protocol.js';
 import { commandOf } from './workload.js';
@@ -68,7 +66,7 @@ async function nothingAcknowledgedIsLost({ log, witnessed }: Scene): Promise<str
       const back = events - 1 - i;
       const event = log[position - 1 - back];
       const there = event?.stream === stream && event.revision === revision - back;
-      if (!there || event.id !== derivedId(commandId, i)) {
+      if (!there || event.meta.commandId !== commandId) {
         faults.push(`Lost: event ${i} of command ${commandId}, acknowledged at position ${position - back}.`);
       }
     }
@@ -97,10 +95,10 @@ export async function indexEqualsLog({ store, log }: Pick<Scene, 'store' | 'log'
   }
   for (const [stream, expected] of streams) {
     const events: RecordedEvent[] = [];
-    for (let page: readonly RecordedEvent[] = []; ; ) {
-      page = await store.readStream(stream, { fromRevision: events.length });
+    for (;;) {
+      const page = await store.readStream(stream, { fromRevision: events.length });
+      if (page.length === 0) break;
       events.push(...page);
-      if (page.length < storeLimits.pageEventsMax) break;
     }
     const same = events.length === expected.length && events.every((event, i) => event.id === expected[i]?.id);
     if (!same) faults.push(`The index of ${stream} gives ${events.length} events, the log ${expected.length}.`);

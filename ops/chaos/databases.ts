@@ -1,22 +1,17 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
+import { withFolder } from '../bench/folders.js';
 import { startPostgres } from '../engines/postgres.js';
 
 /** Lends a PostgreSQL server that is gone afterwards, whatever happens. */
 export async function withServer<T>(use: (serverUrl: string) => Promise<T>): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), 'agon-chaos-postgres-'));
-  try {
+  return withFolder(async (folder) => {
     const server = await startPostgres({ folder });
     try {
       return await use(server.url);
     } finally {
       await server.stop();
     }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 /** A database of its own for each seed. */

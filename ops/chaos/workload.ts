@@ -101,9 +101,9 @@ async function playMatch(
   const terms = { matchId, game: 'connect-four', stakeCents: '0', currency: 'PLAY' };
   await command('ProposeMatch', { ...terms, seed: matchId, seats, rakeBps: 1000 });
   await command('ClaimMatch', { matchId, runnerId: 'runner-1', leaseMs: 60_000 });
-  const turns = Array.from({ length: between(random, 1, TURNS_MAX) }, (_, turn) => ({
-    turn,
-    seat: turn % 2,
+  const turns = Array.from({ length: between(random, 1, TURNS_MAX) }, (_, i) => ({
+    turn: i + 1,
+    seat: i % 2,
     action: { column: between(random, 0, 6) },
     fuel: between(random, 500, 5_000),
   }));

@@ -70,6 +70,9 @@ function printCoverage(file: string): void {
 function survivors(): Mutant[] {
   say(`\nmutants: ${mutants.length} deliberate faults, ${availableParallelism()} cores`);
   return mutants.filter((mutant) => {
+    // A fault that cannot be planted would make every spec fail to load, and look as if it had been noticed.
+    const places = readFileSync(join(packageRoot, mutant.file), 'utf8').split(mutant.find).length - 1;
+    if (places !== 1) throw new Error(`The fault "${mutant.name}" fits ${places} places of ${mutant.file}, not one.`);
     const survived = vitest(['--bail=1', '--reporter=dot', ...mutant.specs.split(' ')], {
       quiet: true,
       mutant: mutant.name,

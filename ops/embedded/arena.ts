@@ -1,12 +1,12 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { INestApplication } from '@nestjs/common';
+import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { CommandBus } from '@nestjs/cqrs';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
-import { GatewayModule } from '../../gateway/module.js';
+import { gatewayModule } from '../../gateway/module.js';
 import type { GatewayPorts, PartStatus } from '../../gateway/ports.js';
 import { Projector, runProjections } from '../../projections/engine/projector.js';
 import { openDatabase } from '../../projections/sinks/database.js';
@@ -135,7 +135,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       onInternalError: (err) => log.error({ err }, 'internal error'),
       actorOf: (given) => (sameToken(given, token) ? { id: 'operator', role: 'operator' } : undefined),
     };
-    const app = await createGateway(GatewayModule.over({ contexts, handle, ports }));
+    const app = await createGateway(gatewayModule({ contexts, handle, ports }));
     started('gateway', app, () => app.close());
     const commandBus = app.get(CommandBus);
     const execute = (command: Command): Promise<Handled> => commandBus.execute(command);
@@ -202,7 +202,7 @@ function runPolicy(
   });
 }
 
-async function createGateway(module: ReturnType<typeof GatewayModule.over>): Promise<INestApplication> {
+async function createGateway(module: DynamicModule): Promise<INestApplication> {
   const adapter = new FastifyAdapter({ bodyLimit: 2 * 1024 * 1024, forceCloseConnections: true });
   const app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: false });
   await app.init();

@@ -25,8 +25,9 @@ type StoredMeta = Mutable<Omit<EventMeta, 'correlationId' | 'causationId'>> & {
   correlationId: string | null;
   causationId: string | null;
 };
-type StoredEvent = Mutable<Omit<RecordedEvent, 'meta' | 'stream' | 'time' | 'prevHash'>> & {
+type StoredEvent = Mutable<Omit<RecordedEvent, 'meta' | 'type' | 'stream' | 'time' | 'prevHash'>> & {
   meta: number | EventMeta;
+  type: string | null;
   stream: string | null;
   time: string | null;
   prevHash: string | null;
@@ -63,21 +64,30 @@ function toBody(events: readonly RecordedEvent[]): Body {
   const metas: StoredMeta[] = [];
   let before: RecordedEvent | undefined;
   const stored = events.map((event): StoredEvent => {
-    const { meta, stream, time, prevHash } = event;
+    const { id, type, version, stream, revision, time, data, meta, prevHash, hash, position } = event;
     if (meta !== before?.meta) {
-      const { commandId, correlationId, causationId } = meta;
+      const { commandId, inputHash, correlationId, causationId, actor } = meta;
       metas.push({
-        ...meta,
+        commandId,
+        inputHash,
         correlationId: correlationId === commandId ? null : correlationId,
         causationId: causationId === commandId ? null : causationId,
+        actor,
       });
     }
-    const result = {
-      ...event,
+    // Written out, because spreading and overwriting takes several times as long.
+    const result: StoredEvent = {
+      id,
+      type: type === before?.type ? null : type,
+      version,
       stream: stream === before?.stream ? null : stream,
+      revision,
       time: time === before?.time ? null : time,
-      prevHash: prevHash === before?.hash ? null : prevHash,
+      data,
       meta: metas.length - 1,
+      prevHash: prevHash === before?.hash ? null : prevHash,
+      hash,
+      position,
     };
     before = event;
     return result;
@@ -94,6 +104,7 @@ function fromBody([metas, events]: Body): RecordedEvent[] {
   let before = events[0] as StoredEvent;
   for (const event of events) {
     event.meta = metas[event.meta as number] as EventMeta;
+    event.type ??= before.type;
     event.stream ??= before.stream;
     event.time ??= before.time;
     event.prevHash ??= before.hash;
