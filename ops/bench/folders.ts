@@ -5,8 +5,9 @@ import process from 'node:process';
 
 const lent = new Set<string>();
 const remove = (folder: string) => {
-  rmSync(folder, { recursive: true, force: true });
   lent.delete(folder);
+  // A process that was just killed in there may still be on its way out.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
 };
 
 // Benchmarks and chaos runs are often interrupted by hand; what they leave in /tmp is large.

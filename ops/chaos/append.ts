@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { execPath } from 'node:process';
+import process, { execPath } from 'node:process';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compiled } from '../../services/adapters/compiled.js';
@@ -66,6 +66,8 @@ async function writeAndKill(args: readonly string[], random: Random, witnessed: 
     errors += chunk.toString();
   });
   const started = setTimeout(() => child.kill('SIGKILL'), START_MS);
+  const killWithUs = () => child.kill('SIGKILL');
+  process.prependListener('exit', killWithUs);
   let count = 0;
   const read = lineReader((line) => {
     if (line.kind === 'sent') witnessed.sent.set(line.sent.meta.id, line.sent);
@@ -78,6 +80,7 @@ async function writeAndKill(args: readonly string[], random: Random, witnessed: 
     child.once('close', (...ended) => resolve(ended));
   });
   clearTimeout(started);
+  process.off('exit', killWithUs);
   if (signal !== 'SIGKILL') return `the writer ended by itself: ${errors.slice(0, 500)}`;
   return count < killAfter ? `the writer stood still after ${count} acknowledgements.` : '';
 }
