@@ -282,10 +282,8 @@ export class LmdbEventStore implements EventStore {
     throw corrupt(position, 'is missing');
   }
 
-  /** A reader looks at the log anew: LMDB may still show it what there was a moment ago. */
   private lastInLog(): number {
     // A reader keeps its snapshot for a while; what its writer has appended since is not in it.
-    if (this.readOnly) this.log.resetReadTxn();
     if (this.readOnly) this.log.resetReadTxn();
     for (const { key, value } of this.log.getRange({ reverse: true, limit: 1 })) {
       return key + countEvents(value, key) - 1;
