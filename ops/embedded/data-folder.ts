@@ -28,6 +28,7 @@ export const folderLayout = (dataDir: string) => ({
 /** Takes the folder for this process alone, making it if need be. */
 export class DataFolder {
   readonly paths: ReturnType<typeof folderLayout>;
+  private held = false;
   private readonly holder: Holder = { pid: ownPid, started: startOf(ownPid) };
 
   private constructor(dataDir: string) {
@@ -41,6 +42,7 @@ export class DataFolder {
       folder.lock();
       folder.checkFormat();
     } catch (error) {
+      folder.release();
       if (error instanceof AgonError) throw error;
       const why = error instanceof Error ? error.message : String(error);
       throw new AgonError('DATA.UNUSABLE', `The data folder ${dataDir} cannot be used: ${why}.`);
@@ -60,7 +62,10 @@ export class DataFolder {
     return readFileSync(this.paths.token, 'utf8').trim();
   }
 
+  /** Gives the folder back; somebody else's lock stays. */
   release(): void {
+    if (!this.held) return;
+    this.held = false;
     const holder = readHolder(this.paths.lock);
     if (holder?.pid === ownPid && holder.started === this.holder.started) rmSync(this.paths.lock, { force: true });
   }
@@ -72,6 +77,7 @@ export class DataFolder {
       for (;;) {
         try {
           linkSync(mine, this.paths.lock);
+          this.held = true;
           return;
         } catch (error) {
           if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -97,8 +103,10 @@ export class DataFolder {
     const stale = `${this.paths.lock}.stale-${ownPid}`;
     try {
       renameSync(this.paths.lock, stale);
-    } catch {
-      return;
+    } catch (error) {
+      // Gone already: the next try finds out who was faster. Anything else would go on for ever.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+      throw error;
     }
     // Between the look and the rename somebody else may have taken over: give that lock back.
     const taken = readHolder(stale);
@@ -131,7 +139,9 @@ export const sameToken = (a: string, b: string): boolean =>
 function readHolder(path: string): Holder | undefined {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as Holder;
-  } catch {
+  } catch (error) {
+    // A lock that cannot be read is somebody else's; one that is not there or half written is nobody's.
+    if ((error as NodeJS.ErrnoException).code === 'EACCES') throw error;
     return undefined;
   }
 }
