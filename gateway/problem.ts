@@ -15,6 +15,7 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   'AGENTS.BROKEN_CODE': 422,
   'ARENA.UNKNOWN_MATCH': 404,
   'QUERY.': 400,
+  'EVENT.NOT_JSON': 400,
   'MONEY.': 400,
   'SANDBOX.UNKNOWN_GAME': 400,
   'STORE.TOO_LARGE': 413,

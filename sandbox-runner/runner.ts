@@ -1,4 +1,5 @@
 import { type Artifacts, asAgonError, type Bus, type Consumer, isAgonError } from '../services/kernel/index.js';
+import { cleanDetail } from './drivers/driver.js';
 import type { MatchJob } from './protocol.js';
 import type { MatchRecord } from './referee.js';
 
@@ -61,7 +62,7 @@ async function playOne({ arena, artifacts, pool, onPlayed }: RunnerOptions, matc
     // Stopping is not the match's fault: it stays claimed, and the next start takes it up again.
     if (isAgonError(error, 'SANDBOX.CLOSED')) throw error;
     const { code, message } = asAgonError(error);
-    return arena.fail(order, `${code}: ${message}`.slice(0, 400));
+    return arena.fail(order, cleanDetail(`${code}: ${message}`));
   }
   await arena.report(order, record);
   onPlayed?.(record);

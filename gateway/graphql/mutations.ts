@@ -2,9 +2,11 @@ import { Inject } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { Args, Context, Mutation, Resolver } from '@nestjs/graphql';
 import { accountById, agentById } from '../../projections/agents/query.js';
+import { matchById } from '../../projections/matches/query.js';
+import type { MatchRow } from '../../projections/matches/table.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
 import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
-import { ProposeMatch } from '../../services/arena/index.js';
+import { ProposeMatch, VoidMatch } from '../../services/arena/index.js';
 import {
   AgonError,
   type Command,
@@ -44,9 +46,9 @@ export class Mutations {
     @Args('reason', { ...text(), defaultValue: 'grant' }) reason: string,
     @Context() context: RequestContext,
   ) {
+    const meta = this.meta(context, 'GrantCredits');
     await this.assertOwner(accountId);
-    const data = { accountId, amountCents, currency: 'PLAY', reason };
-    return this.send(accountId, new GrantCredits(data, this.meta(context, 'GrantCredits')));
+    return this.send(accountId, new GrantCredits({ accountId, amountCents, currency: 'PLAY', reason }, meta));
   }
 
   @Mutation(() => Receipt, { description: 'Submits an agent, or a new version of one that exists.' })
@@ -84,11 +86,23 @@ export class Mutations {
   ) {
     const meta = this.meta(context, 'ProposeMatch');
     this.assertGame(game);
-    const seats = await Promise.all(agents.map((agentId) => this.seatOf(agentId, game)));
     const matchId = derivedId(meta.id, 'match');
+    const known = await matchById(this.ports.database, matchId);
+    const asked = { game, agents, stakeCents, seed: seed ?? matchId };
+    if (known) return repeatedProposal(known, asked);
+    const seats = await Promise.all(agents.map((agentId) => this.seatOf(agentId, game)));
     const { rakeBps } = this.ports;
-    const data = { matchId, game, seed: seed ?? matchId, seats, stakeCents, currency: 'PLAY', rakeBps };
+    const data = { matchId, game, seed: asked.seed, seats, stakeCents, currency: 'PLAY', rakeBps };
     return this.send(matchId, new ProposeMatch(data, meta));
+  }
+
+  @Mutation(() => Receipt, { description: 'Calls off a match that is not settled, and gives the stakes back.' })
+  voidMatch(
+    @Args('matchId', text()) matchId: string,
+    @Args('detail', text('Why.')) detail: string,
+    @Context() context: RequestContext,
+  ) {
+    return this.send(matchId, new VoidMatch({ matchId, detail }, this.meta(context, 'VoidMatch')));
   }
 
   private meta(context: RequestContext, commandType: string): CommandMeta {
@@ -135,4 +149,20 @@ export class Mutations {
       throw new AgonError('AGENTS.BROKEN_CODE', `The code cannot play (${rule}): ${detail}`, { rule });
     }
   }
+}
+
+/**
+ * A proposal holds what the server looked up, such as the agents' versions, and those may have changed since. So a
+ * repeated request is recognised by what the caller asked for.
+ */
+function repeatedProposal(
+  match: MatchRow,
+  asked: { game: string; agents: readonly string[]; stakeCents: string; seed: string },
+): Receipt {
+  const before = [match.game, match.seed, match.stakeCents.toString(), ...match.seats.map((seat) => seat.agentId)];
+  const now = [asked.game, asked.seed, asked.stakeCents, ...asked.agents];
+  if (before.join('\n') !== now.join('\n')) {
+    throw new AgonError('COMMAND.KEY_REUSED', 'This Idempotency-Key was used before for another match.');
+  }
+  return { id: match.matchId, events: ['MatchProposed'], position: Number(match.position), repeated: true };
 }

@@ -33,6 +33,8 @@ export function installPeers(): void {
 }
 
 function isInstalled(): boolean {
+  // An interrupted installation leaves the package without its compiled part.
+  if (!existsSync(join(folder, 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'))) return false;
   const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>;
   };

@@ -15,7 +15,7 @@ import { between, type Random, seededRandom } from './workload.js';
 const KILLS = 3;
 /** Most writers die young, where opening and first writes meet; some live long enough for the index to be written. */
 const ACKNOWLEDGEMENTS_MAX = { short: 120, long: 800 };
-const LONG_LIVES = 0.08;
+const LONG_LIVES = 0.05;
 const DELAY_MS_MAX = 4;
 const START_MS = 30_000;
 const FAULTS_SHOWN = 3;

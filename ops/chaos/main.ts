@@ -10,7 +10,7 @@ const help = `Usage: npm run chaos -- append [--seeds N] [--seed S] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
-            and projections killed with their writer (every fifth seed) must equal a rebuild
+            and projections killed with their writer (every tenth seed) must equal a rebuild
 
   --seeds N  how many seeds, from 1 on (20)
   --seed S   this seed alone, to repeat a failure
@@ -18,7 +18,7 @@ const help = `Usage: npm run chaos -- append [--seeds N] [--seed S] [--json]
 `;
 
 /** Every so many seeds have projections running beside their writers; they take a second more each. */
-const PROJECTED = 5;
+const PROJECTED = 10;
 
 try {
   const { positionals, values } = parseArgs({

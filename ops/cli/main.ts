@@ -1,4 +1,4 @@
-import { argv, env, exit } from 'node:process';
+import { argv, env, exit, stderr, stdout } from 'node:process';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { gameNames } from '../../sandbox-runner/index.js';
 import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
@@ -129,9 +129,14 @@ function codeFor(error: unknown, options: OutputOptions): number {
   return usage ? EXIT.usage : EXIT.failed;
 }
 
+// Whoever reads us may have seen enough, as head does.
+stdout.on('error', () => exit(EXIT.ok));
+
 try {
   await program.parseAsync(argv);
 } catch (error) {
   exitCode = codeFor(error, { json: argv.includes('--json') });
 }
+// A pipe takes what it can, when it can: ending before it has taken everything would cut the output short.
+for (const stream of [stdout, stderr]) await new Promise<void>((resolve) => stream.write('', () => resolve()));
 exit(exitCode);

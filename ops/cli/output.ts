@@ -1,4 +1,4 @@
-import { stderr, stdout } from 'node:process';
+import { env, stderr, stdout } from 'node:process';
 import pc from 'picocolors';
 import { asAgonError } from '../../services/kernel/index.js';
 
@@ -6,7 +6,8 @@ import { asAgonError } from '../../services/kernel/index.js';
 export const EXIT = { ok: 0, failed: 1, usage: 2, interrupted: 130 } as const;
 
 /** Colours only on a terminal; NO_COLOR and FORCE_COLOR are respected. */
-export const colour = pc.createColors(pc.isColorSupported && (stdout.isTTY ?? false));
+const coloured = (stream: { isTTY?: boolean }) => !env.NO_COLOR && (Boolean(env.FORCE_COLOR) || stream.isTTY === true);
+export const colour = pc.createColors(coloured(stdout));
 
 export interface OutputOptions {
   readonly json?: boolean;
@@ -24,7 +25,7 @@ export const toJson = (value: unknown): string =>
 export function printError(options: OutputOptions, thrown: unknown): void {
   const { code, message, details } = asAgonError(thrown);
   if (options.json) stderr.write(`${toJson({ error: { code, message, details } })}\n`);
-  else stderr.write(`${pc.createColors(stderr.isTTY ?? false).red('error')} ${code}: ${message}\n`);
+  else stderr.write(`${pc.createColors(coloured(stderr)).red('error')} ${code}: ${message}\n`);
 }
 
 const QUIET_MS = 1_000;

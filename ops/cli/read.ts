@@ -7,7 +7,7 @@ import { leaderboardsView } from '../../projections/leaderboards/view.js';
 import { type MatchRow, matches, turns } from '../../projections/matches/table.js';
 import { matchesView } from '../../projections/matches/view.js';
 import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
-import { AgonError, type RecordedEvent } from '../../services/kernel/index.js';
+import { AgonError, isAgonError, type RecordedEvent } from '../../services/kernel/index.js';
 import { holderOf } from '../embedded/data-folder.js';
 import { describeMatch } from './board.js';
 import { readView, withLog } from './offline.js';
@@ -140,7 +140,10 @@ export async function showStatus(dataDir: string, options: OutputOptions): Promi
         .then((r) => r.json() as Promise<Ready>)
         .catch(() => undefined)
     : undefined;
-  const events = await withLog(dataDir, (store) => store.lastPosition()).catch(() => 0);
+  const events = await withLog(dataDir, (store) => store.lastPosition()).catch((error: unknown) => {
+    if (isAgonError(error, 'DATA.EMPTY')) return 0;
+    throw error;
+  });
   const result = { running: holder !== undefined, ...(holder ?? {}), dataDir, events, parts: ready?.parts ?? [] };
   const parts = (ready?.parts ?? []).map((part) => [
     part.ready ? colour.green('ok') : colour.red('down'),

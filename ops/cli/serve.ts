@@ -1,15 +1,14 @@
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exit, stderr, stdout } from 'node:process';
 import { ledgerSums, listBalances } from '../../projections/balances/query.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
-import { countByStatus } from '../../projections/matches/query.js';
 import { asDatabaseError } from '../../projections/sinks/database.js';
 import { gameNames } from '../../sandbox-runner/index.js';
 import { type Config, formatMoney } from '../../services/kernel/index.js';
 import { type Arena, startArena } from '../embedded/arena.js';
-import { playLadder } from '../embedded/ladder.js';
+import { ladderResult, playLadder } from '../embedded/ladder.js';
 import { colour, EXIT, type OutputOptions, print, progress } from './output.js';
 import { leaderboardText } from './read.js';
 import { verifyStore } from './verify.js';
@@ -94,6 +93,7 @@ export async function demo(
   const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'agon-demo-'));
   const arena = await startArena(config(dataDir));
   const bar = progress('playing');
+  let finished = false;
   try {
     const startedMs = performance.now();
     await playLadder(arena, {
@@ -104,6 +104,7 @@ export async function demo(
     });
     bar.end();
     if (signal.aborted) return EXIT.interrupted;
+    finished = true;
     const seconds = (performance.now() - startedMs) / 1000;
     const result = await demoResult(arena, options, seconds);
     print(options, result.json, result.text);
@@ -112,12 +113,14 @@ export async function demo(
     throw asDatabaseError(error) ?? error;
   } finally {
     await arena.stop();
+    // A folder of our own making holds nothing of interest unless the demo came to its end.
+    if (!finished && options.data === undefined) rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
 async function demoResult(arena: Arena, options: { matches: number; seed: string }, seconds: number) {
   const { database, store, config } = arena;
-  const { settled = 0, voided = 0 } = await countByStatus(database);
+  const { settled, voided } = await ladderResult(arena, options.seed, options.matches);
   const boards = await Promise.all(
     gameNames.map(async (game) => [game, await leaderboard(database, game, 50)] as const),
   );

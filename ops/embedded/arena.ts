@@ -40,6 +40,7 @@ import { localArena } from './arena-port.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { Metrics } from './metrics.js';
+import { statusOf, Trouble } from './status.js';
 
 const GRACE_MS = 2_000;
 const VISIBLE_MS = 2_000;
@@ -52,6 +53,7 @@ export interface Arena {
   readonly clock: Clock;
   readonly ids: Ids;
   execute(command: Command): Promise<Handled>;
+  status(): Promise<readonly PartStatus[]>;
   /** Resolves when everything that reacts to events has seen all of them, and nothing new came of it. */
   settled(): Promise<void>;
   /** Opens the doors; resolves with the address. */
@@ -100,16 +102,23 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
 
     onStep('write side');
     const consumers = new Map<string, Consumer>();
-    const failures = new Map<string, string>();
+    const trouble = new Trouble(consumers);
     /** A consumer that ends by itself has met something that retrying cannot mend, a damaged log for instance. */
     const watched = (name: string, consumer: Consumer) => {
       consumers.set(name, consumer);
       consumer.done.catch((err: Error) => {
         if (err.name === 'AbortError') return;
-        failures.set(name, err.message);
+        trouble.ended(name, err);
         log.error({ err, consumer: name }, 'a consumer ended');
       });
     };
+    const onRetry = (group: string, err: unknown) => {
+      metrics.retries.inc({ group });
+      trouble.retried(group, err);
+      log.warn({ group, err }, 'a delivery failed and is tried again');
+    };
+    const checkpoints = new LmdbCheckpoints(folder.paths.bus);
+    started('checkpoints', checkpoints, () => checkpoints.close());
     const metrics = new Metrics(async () => {
       const position = await store.lastPosition();
       return { position, lag: new Map([...consumers].map(([name, c]) => [name, position - c.position()])) };
@@ -130,7 +139,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       version,
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source) => pool.check(source),
-      status: () => statusOf(store, database, consumers, failures),
+      status: () => statusOf({ store, database, consumers, trouble, checkpoints }),
       visible: (position) => untilSeen(consumers, position),
       onInternalError: (err) => log.error({ err }, 'internal error'),
       actorOf: (given) => (sameToken(given, token) ? { id: 'operator', role: 'operator' } : undefined),
@@ -143,17 +152,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     onStep('projections');
     const sink = new PostgresSink(database);
     const projectors = views.map((view) => new Projector(view, sink, upcast));
-    const onRetry = (group: string, error: unknown) => {
-      metrics.retries.inc({ group });
-      log.warn({ group, err: error }, 'a delivery failed and is tried again');
-    };
     const projections = await runProjections((checkpoints) => new EmbeddedBus(store, checkpoints, onRetry), projectors);
     started('projections', projections, () => projections.stop());
     for (const [name, consumer] of projections.consumers) watched(`projection.${name}`, consumer);
 
     onStep('policies and runner');
-    const checkpoints = new LmdbCheckpoints(folder.paths.bus);
-    started('checkpoints', checkpoints, () => checkpoints.close());
     const bus = new EmbeddedBus(store, checkpoints, onRetry);
     started('bus', bus, () => bus.close());
     for (const policy of contexts.flatMap((context) => context.policies ?? [])) {
@@ -175,6 +178,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       clock,
       ids,
       execute,
+      status: ports.status,
       settled: () => untilSettled(store, consumers),
       listen: () => listen(app, config, folder),
       stop,
@@ -226,34 +230,6 @@ async function listen(app: INestApplication, config: Config, folder: DataFolder)
   const url = (await app.getUrl()).replace('[::1]', 'localhost');
   folder.announce(url);
   return url;
-}
-
-async function statusOf(
-  store: EventStore,
-  database: DataSource,
-  consumers: ReadonlyMap<string, Consumer>,
-  failures: ReadonlyMap<string, string>,
-): Promise<readonly PartStatus[]> {
-  const attempt = async (part: string, look: () => Promise<string>): Promise<PartStatus> => {
-    try {
-      return { part, ready: true, detail: await look() };
-    } catch (error) {
-      return { part, ready: false, detail: error instanceof Error ? error.message : String(error) };
-    }
-  };
-  const position = await store.lastPosition();
-  const behind = (name: string, consumer: Consumer) => {
-    const failure = failures.get(name);
-    if (failure !== undefined) throw new Error(failure);
-    return `${position - consumer.position()} events behind`;
-  };
-  return Promise.all([
-    attempt('log', async () => `at position ${position}`),
-    attempt('database', async () =>
-      `${(await database.query('SELECT version()'))[0].version}`.split(' ').slice(0, 2).join(' '),
-    ),
-    ...[...consumers].map(([name, consumer]) => attempt(name, async () => behind(name, consumer))),
-  ]);
 }
 
 /** Bounded: a projection that is stuck must not hold up the answer to a command that has long been carried out. */

@@ -1,6 +1,6 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { kill, pid as ownPid, platform } from 'node:process';
 import { AgonError } from '../../services/kernel/index.js';
 
@@ -38,7 +38,7 @@ export class DataFolder {
   static take(dataDir: string): DataFolder {
     const folder = new DataFolder(dataDir);
     try {
-      mkdirSync(dataDir, { recursive: true });
+      makeFolder(dataDir);
       folder.lock();
       folder.checkFormat();
     } catch (error) {
@@ -52,7 +52,7 @@ export class DataFolder {
 
   /** Writes down where the arena answers, for `agon status` and the other commands. */
   announce(url: string): void {
-    writeAside(this.paths.lock, JSON.stringify({ ...this.holder, url }));
+    writeAside(this.paths.lock, JSON.stringify({ ...this.holder, url }), 0o644);
   }
 
   /** The token with which commands of this machine act as operator: whoever can read the folder runs the arena. */
@@ -133,8 +133,9 @@ export function holderOf(dataDir: string): Holder | undefined {
   return holder && isAlive(holder) ? holder : undefined;
 }
 
+/** Compares digests, which have one length whatever was sent, and takes the same time for every wrong token. */
 export const sameToken = (a: string, b: string): boolean =>
-  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+  timingSafeEqual(hash('sha256', a, 'buffer'), hash('sha256', b, 'buffer'));
 
 function readHolder(path: string): Holder | undefined {
   try {
@@ -166,7 +167,14 @@ function startOf(pid: number): string {
   }
 }
 
-function writeAside(path: string, text: string): void {
-  writeFileSync(`${path}.new`, text, { mode: 0o600 });
+/** Level by level: Node's own way of making parents does not come back from a place like /proc. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  mkdirSync(path);
+}
+
+function writeAside(path: string, text: string, mode = 0o600): void {
+  writeFileSync(`${path}.new`, text, { mode });
   renameSync(`${path}.new`, path);
 }

@@ -2,7 +2,7 @@ import { gameNames, houseAgentSource, houseAgents } from '../../sandbox-runner/i
 import { RegisterOwner } from '../../services/accounts/index.js';
 import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
 import { ProposeMatch } from '../../services/arena/index.js';
-import { derivedId, isAgonError, newMeta, SYSTEM } from '../../services/kernel/index.js';
+import { AgonError, derivedId, isAgonError, newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { GrantCredits } from '../../services/wallet/index.js';
 import type { Arena } from './arena.js';
 
@@ -15,6 +15,7 @@ const STABLES: Readonly<Record<string, { displayName: string; agents: readonly s
 
 const STAKE_CENTS = 100n;
 const IN_FLIGHT_MAX = 64;
+const STUCK_MS = 120_000;
 
 export interface LadderOptions {
   readonly matches: number;
@@ -55,16 +56,41 @@ export async function playLadder(arena: Arena, options: LadderOptions): Promise<
       await arena.execute(propose(arena, seed, i, game, pair));
     }
   }
-  for (;;) {
+  let movedMs = performance.now();
+  for (let before = -1; ; ) {
     const done = await ended(arena, seed, matches);
     onProgress(done, matches);
     if (done >= matches || signal?.aborted) break;
+    if (done > before) movedMs = performance.now();
+    before = done;
+    if (performance.now() - movedMs > STUCK_MS) {
+      const parts = (await arena.status())
+        .filter((part) => !part.ready)
+        .map(({ part, detail }) => `${part}: ${detail}`);
+      const why = parts.join('; ') || 'every part says that it is ready';
+      throw new AgonError('LADDER.STUCK', `${matches - done} matches have not ended, and nothing moves: ${why}.`);
+    }
     await beat();
   }
   if (!signal?.aborted) await arena.settled();
 }
 
+/** How the ladder's matches ended. */
+export async function ladderResult(
+  arena: Arena,
+  seed: string,
+  matches: number,
+): Promise<{ settled: number; voided: number }> {
+  const rows: { status: string; count: number }[] = await arena.database.query(
+    'SELECT status, count(*)::int AS count FROM matches WHERE match_id = ANY($1) GROUP BY 1',
+    [matchIds(seed, matches)],
+  );
+  const of = (status: string) => rows.find((row) => row.status === status)?.count ?? 0;
+  return { settled: of('settled'), voided: of('voided') };
+}
+
 const matchId = (seed: string, i: number) => derivedId('ladder', seed, i);
+const matchIds = (seed: string, matches: number) => Array.from({ length: matches }, (_, i) => matchId(seed, i));
 const beat = () => new Promise((resolve) => setTimeout(resolve, 20));
 const meta = (arena: Arena, ...name: (string | number)[]) =>
   newMeta(SYSTEM, { id: derivedId('ladder', ...name), clock: arena.clock });
@@ -82,14 +108,9 @@ function propose(arena: Arena, seed: string, i: number, game: string, pair: read
   return new ProposeMatch({ ...terms, seats, rakeBps }, meta(arena, seed, 'match', i));
 }
 
-/** How many of the ladder's matches are over. */
 async function ended(arena: Arena, seed: string, matches: number): Promise<number> {
-  const ids = Array.from({ length: matches }, (_, i) => matchId(seed, i));
-  const [{ count }] = await arena.database.query(
-    `SELECT count(*)::int AS count FROM matches WHERE match_id = ANY($1) AND status IN ('settled', 'voided')`,
-    [ids],
-  );
-  return count;
+  const { settled, voided } = await ladderResult(arena, seed, matches);
+  return settled + voided;
 }
 
 async function seedHouse(arena: Arena, seed: string, matches: number): Promise<HouseSeat[]> {

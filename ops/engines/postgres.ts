@@ -1,6 +1,16 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { arch, getuid, kill, platform } from 'node:process';
@@ -38,7 +48,7 @@ export async function startPostgres({ folder }: { folder: string }): Promise<Pos
   mkdirSync(folder, { recursive: true });
   if (isRoot) chownSync(folder, NOBODY, NOBODY);
   const password = readPassword(folder);
-  if (!existsSync(data)) initialise(binaries.initdb, folder, data, password);
+  if (!existsSync(data)) await initialise(binaries.initdb, folder, data, password);
   await endLeftover(data);
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
@@ -85,7 +95,8 @@ function asPostgresUser(command: string, args: readonly string[]): { file: strin
   const limits = ['--pdeathsig', 'INT'];
   if (isRoot) {
     limits.push('--reuid', `${NOBODY}`, '--regid', `${NOBODY}`, '--clear-groups');
-    // A checkout under /root is closed to `nobody`; the right to read along a path, and nothing more, opens it.
+    // A checkout under /root is closed to `nobody`. The right to read past permissions opens it; that is a right to read
+    // any file, so the server takes it only where it must, and answers to nobody but the holder of our password.
     const data = args[args.indexOf('-D') + 1] ?? '/';
     const reachable = [command, data].every((path) => setpriv([...limits, 'test', '-r', path]));
     if (!reachable) limits.push('--inh-caps', '-all,+dac_read_search', '--ambient-caps', '-all,+dac_read_search');
@@ -93,7 +104,7 @@ function asPostgresUser(command: string, args: readonly string[]): { file: strin
   return { file: 'setpriv', args: [...limits, command, ...args], ids: {} };
 }
 
-function initialise(initdb: string, folder: string, data: string, password: string): void {
+async function initialise(initdb: string, folder: string, data: string, password: string): Promise<void> {
   // Made aside and renamed, so that an interrupted start never leaves half a cluster behind.
   const aside = `${data}.new`;
   const passwordFile = join(folder, 'password.init');
@@ -114,14 +125,23 @@ function initialise(initdb: string, folder: string, data: string, password: stri
     '--no-locale',
   ];
   const command = asPostgresUser(initdb, options);
-  const made = spawnSync(command.file, command.args, {
+  // In a process group of its own: Ctrl-C is ours to hear, and half a cluster helps nobody.
+  const child = spawn(command.file, command.args, {
     ...command.ids,
     cwd: '/',
-    encoding: 'utf8',
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
     env: { LC_ALL: 'C' },
   });
+  let said = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    said += chunk.toString();
+  });
+  const code = await new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message)).once('close', resolve);
+  });
   rmSync(passwordFile, { force: true });
-  if (made.status !== 0) throw failed(folder, new Error(made.error?.message ?? made.stderr.trim()));
+  if (code !== 0) throw failed(folder, new Error(said.trim() || `initdb: ${code}`));
   renameSync(aside, data);
 }
 
@@ -140,13 +160,17 @@ function launch(postgres: string, folder: string, data: string, port: number): C
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const command = asPostgresUser(postgres, ['-D', data, ...options]);
   // Its own process group: Ctrl-C reaches us alone, and we stop it last.
-  return spawn(command.file, command.args, {
+  const child = spawn(command.file, command.args, {
     ...command.ids,
     cwd: '/',
     detached: true,
     stdio: ['ignore', log, log],
     env: { LC_ALL: 'C' },
   });
+  closeSync(log);
+  // A server that could not even be spawned is noticed by whoever waits for it to be ready.
+  child.on('error', () => {});
+  return child;
 }
 
 async function ready(url: string, child: ChildProcess): Promise<void> {

@@ -20,7 +20,7 @@ export const postings = defineTable<PostingRow>({
     line: 'int4',
     account: 'text',
     currency: 'text',
-    amountCents: 'int8',
+    amountCents: 'numeric',
     eventType: 'text',
     matchId: 'text',
     at: 'timestamptz',
@@ -37,5 +37,5 @@ export interface BalanceRow {
 export const balances = defineTable<BalanceRow>({
   name: 'balances',
   key: ['account', 'currency'],
-  columns: { account: 'text', currency: 'text', balanceCents: 'int8', postings: 'int4' },
+  columns: { account: 'text', currency: 'text', balanceCents: 'numeric', postings: 'int4' },
 });

@@ -1,4 +1,12 @@
-import type { Bus, Checkpoints, Consumer, DeadLetter, RecordedEvent, Upcaster } from '../../services/kernel/index.js';
+import {
+  AgonError,
+  type Bus,
+  type Checkpoints,
+  type Consumer,
+  type DeadLetter,
+  type RecordedEvent,
+  type Upcaster,
+} from '../../services/kernel/index.js';
 import { type AnyTable, keyText, type RowKey, type Table } from './table.js';
 import { type View, WorkingSet } from './view.js';
 
@@ -42,6 +50,12 @@ export class Projector {
     await this.commit(from, last.position, rows.changes());
   }
 
+  /** Forgets all rows: they are built anew from the first event on. */
+  async reset(): Promise<void> {
+    this.position = undefined;
+    await this.sink.reset(this.view);
+  }
+
   /** Moves the checkpoint over events that do not concern this view. */
   async skipTo(position: number): Promise<void> {
     const from = await this.checkpoint();
@@ -72,8 +86,6 @@ export class Projector {
 
 /** Projectors keep their checkpoint with their rows; the bus asks for it here instead of keeping one of its own. */
 export class ProjectionCheckpoints implements Checkpoints {
-  private readonly buried: DeadLetter[] = [];
-
   constructor(private readonly projectors: ReadonlyMap<string, Projector>) {}
 
   async load(group: string): Promise<number> {
@@ -84,12 +96,17 @@ export class ProjectionCheckpoints implements Checkpoints {
     await this.projectors.get(group)?.skipTo(position);
   }
 
-  async bury(letter: DeadLetter): Promise<void> {
-    this.buried.push(letter);
+  async reset(group: string): Promise<void> {
+    await this.projectors.get(group)?.reset();
   }
 
-  async deadLetters(group?: string): Promise<readonly DeadLetter[]> {
-    return this.buried.filter((letter) => group === undefined || letter.group === group);
+  /** Nothing is put aside: a view that left out an event would be wrong from there on. */
+  async bury(letter: DeadLetter): Promise<void> {
+    throw new AgonError(letter.code, letter.message);
+  }
+
+  async deadLetters(): Promise<readonly DeadLetter[]> {
+    return [];
   }
 }
 

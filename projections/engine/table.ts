@@ -1,5 +1,5 @@
 /** The PostgreSQL types that views use. `int8` and `numeric` travel as strings and are bigint in rows. */
-export type ColumnType = 'text' | 'int4' | 'int8' | 'float8' | 'bool' | 'jsonb' | 'timestamptz';
+export type ColumnType = 'text' | 'int4' | 'int8' | 'numeric' | 'float8' | 'bool' | 'jsonb' | 'timestamptz';
 
 export type Cell = string | number | bigint | boolean | null | object;
 

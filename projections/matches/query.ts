@@ -28,8 +28,3 @@ export const matchById = async (db: DataSource, matchId: string): Promise<MatchR
 
 export const turnsOf = (db: DataSource, matchId: string): Promise<TurnRow[]> =>
   select(db, turns, 'WHERE match_id = $1 ORDER BY turn', [matchId]);
-
-export async function countByStatus(db: DataSource): Promise<Record<string, number>> {
-  const rows: { status: string; count: string }[] = await db.query('SELECT status, count(*) FROM matches GROUP BY 1');
-  return Object.fromEntries(rows.map(({ status, count }) => [status, Number(count)]));
-}

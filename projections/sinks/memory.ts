@@ -6,9 +6,11 @@ import type { View } from '../engine/view.js';
 /** Rows in memory: for the command line's offline reading, for rebuild comparisons and for tests. */
 export class MemorySink implements Sink {
   private readonly positions = new Map<string, number>();
+  private readonly versions = new Map<string, number>();
   private readonly tables = new Map<string, Map<string, object>>();
 
   async checkpoint(view: View): Promise<number> {
+    if ((this.versions.get(view.name) ?? view.version) !== view.version) await this.reset(view);
     return this.positions.get(view.name) ?? 0;
   }
 
@@ -27,10 +29,12 @@ export class MemorySink implements Sink {
       for (const row of changed) rows.set(keyText(keyOf(table, row)), row);
     }
     this.positions.set(view.name, to);
+    this.versions.set(view.name, view.version);
   }
 
   async reset(view: View): Promise<void> {
     this.positions.delete(view.name);
+    this.versions.delete(view.name);
     for (const table of view.tables) this.tables.delete(table.name);
   }
 

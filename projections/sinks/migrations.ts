@@ -56,9 +56,9 @@ CREATE TABLE matches (
   detail text NOT NULL,
   seats jsonb NOT NULL,
   winner int4,
-  stake_cents int8 NOT NULL,
-  pot_cents int8 NOT NULL,
-  rake_cents int8 NOT NULL,
+  stake_cents numeric(38, 0) NOT NULL,
+  pot_cents numeric(38, 0) NOT NULL,
+  rake_cents numeric(38, 0) NOT NULL,
   currency text NOT NULL,
   turns int4 NOT NULL,
   attempts int4 NOT NULL,
@@ -106,7 +106,7 @@ CREATE TABLE postings (
   line int4 NOT NULL,
   account text COLLATE "C" NOT NULL,
   currency text COLLATE "C" NOT NULL,
-  amount_cents int8 NOT NULL,
+  amount_cents numeric(38, 0) NOT NULL,
   event_type text NOT NULL,
   match_id text,
   at timestamptz NOT NULL,
@@ -127,7 +127,7 @@ CREATE TRIGGER postings_sum_to_zero AFTER INSERT ON postings
 CREATE TABLE balances (
   account text COLLATE "C" NOT NULL,
   currency text COLLATE "C" NOT NULL,
-  balance_cents int8 NOT NULL,
+  balance_cents numeric(38, 0) NOT NULL,
   postings int4 NOT NULL,
   PRIMARY KEY (account, currency)
 );;

@@ -8,9 +8,11 @@ import type { View } from '../engine/view.js';
 export class PostgresSink implements Sink {
   constructor(private readonly db: DataSource) {}
 
+  /** A view whose version was raised starts over: its rows follow from other rules than these. */
   async checkpoint(view: View): Promise<number> {
-    const [row] = await this.db.query('SELECT position FROM checkpoints WHERE view = $1', [view.name]);
-    return row ? Number(row.position) : 0;
+    const [row] = await this.db.query('SELECT version, position FROM checkpoints WHERE view = $1', [view.name]);
+    if (row && row.version !== view.version) await this.reset(view);
+    return row?.version === view.version ? Number(row.position) : 0;
   }
 
   async load(table: AnyTable, keys: readonly RowKey[]): Promise<readonly object[]> {
@@ -30,10 +32,13 @@ export class PostgresSink implements Sink {
       const runner = queryRunner as QueryRunner;
       for (const [table, rows] of changes) await runner.query(upsert(table), columnsOf(table, rows));
       // The row lock serialises two projectors of one view; the one that comes second sees that it is late.
-      const moved = await runner.query(
-        `INSERT INTO checkpoints AS c (view, version, position) VALUES ($1, $2, $3)
-         ON CONFLICT (view) DO UPDATE SET position = $3, version = $2 WHERE c.position = $4 RETURNING position`,
-        [view.name, view.version, to, from],
+      if (from === 0) {
+        const start = `INSERT INTO checkpoints (view, version, position) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING`;
+        await runner.query(start, [view.name, view.version]);
+      }
+      const [moved] = await runner.query(
+        'UPDATE checkpoints SET position = $2 WHERE view = $1 AND position = $3 RETURNING position',
+        [view.name, to, from],
       );
       if (moved.length !== 1) throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
     });
@@ -78,8 +83,9 @@ function columnsOf(table: AnyTable, rows: readonly object[]): unknown[][] {
     rows.map((row) => {
       const cell = (row as Record<string, Cell>)[property] ?? null;
       if (cell === null) return null;
-      if (type === 'jsonb') return JSON.stringify(cell);
-      return type === 'int8' ? cell.toString() : cell;
+      if (type === 'jsonb') return JSON.stringify(cell).replaceAll('\\u0000', '\uFFFD');
+      if (type === 'text') return (cell as string).replaceAll('\0', '\uFFFD');
+      return type === 'int8' || type === 'numeric' ? cell.toString() : cell;
     }),
   );
 }
@@ -89,7 +95,7 @@ export function fromDatabase(table: AnyTable, row: Record<string, Cell>): object
   const result: Record<string, Cell> = {};
   for (const [property, type] of propertiesOf(table)) {
     const cell = row[columnName(property)] ?? null;
-    if (cell !== null && type === 'int8') result[property] = BigInt(cell as string);
+    if (cell !== null && (type === 'int8' || type === 'numeric')) result[property] = BigInt(cell as string);
     else result[property] = cell instanceof Date ? cell.toISOString() : cell;
   }
   return result;

@@ -112,6 +112,21 @@ export function sinkContract(name: string, open: () => Promise<Sink>): void {
       expect(await sink.rows(scores)).toEqual([row('a', 1)]);
     });
 
+    it('refuses a commit from a position that nobody has ever been at', async () => {
+      await expect(sink.commit(view, 500, 600, changes(row('a', 1)))).rejects.toMatchObject({
+        code: 'CHECKPOINT.MOVED',
+      });
+      expect(await sink.checkpoint(view)).toBe(0);
+      expect(await sink.rows(scores)).toEqual([]);
+    });
+
+    it('starts a view over whose version was raised', async () => {
+      await sink.commit(view, 0, 5, changes(row('a', 1)));
+      const raised = { ...view, version: 2 };
+      expect(await sink.checkpoint(raised)).toBe(0);
+      expect(await sink.rows(scores)).toEqual([]);
+    });
+
     it('lets only one of two racing commits through', async () => {
       const race = await Promise.allSettled([
         sink.commit(view, 0, 1, changes(row('a', 1))),

@@ -37,13 +37,21 @@ const isFinal = (error: unknown) => ['STORE.CORRUPT', 'STORE.CLOSED'].includes(a
  * in a crash gets those events again.
  */
 export async function relay(options: RelayOptions): Promise<Consumer> {
-  const { checkpoints, group, onRetry = () => {} } = options;
+  const { store, checkpoints, group, onRetry = () => {} } = options;
   const stopping = new AbortController();
-  let position = await checkpoints.load(group);
+  let position = await startingPoint();
   let tail = follow(position);
 
+  /** A checkpoint beyond the log belongs to a log that was put back from a backup: what followed from it is void. */
+  async function startingPoint(): Promise<number> {
+    const saved = await checkpoints.load(group);
+    if (saved <= (await store.lastPosition())) return saved;
+    await checkpoints.reset(group);
+    return 0;
+  }
+
   function follow(after: number): Subscription {
-    const { store, batchSize = 256, publish } = options;
+    const { batchSize = 256, publish } = options;
     return store.subscribe({ after, batchSize }, async (events) => {
       await publish(events);
       const last = events.at(-1)?.position ?? position;
@@ -67,7 +75,9 @@ export async function relay(options: RelayOptions): Promise<Consumer> {
       await sleep(backoffMs(failures), undefined, { signal: stopping.signal }).catch(() => {});
       if (stopping.signal.aborted) return;
       try {
-        position = await checkpoints.load(group);
+        const from = await startingPoint();
+        if (stopping.signal.aborted) return;
+        position = from;
         tail = follow(position);
       } catch (error) {
         onRetry(error);

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { actsFor, defineCommand, slug } from '../kernel/index.js';
+import { actsFor, defineCommand, slug, text } from '../kernel/index.js';
 import { codeDigest, runtime } from './events.js';
 
 const code = { codeDigest, codeBytes: z.int().min(1), runtime };
-const games = z.array(z.string().min(1).max(40)).min(1).max(32);
+const games = z.array(text(40, 1)).min(1).max(32);
 
 /** An agent is known by its owner and its name, so that nobody can take a name twice. */
 export const agentIdOf = (ownerId: string, name: string) => `${ownerId}.${name}`;

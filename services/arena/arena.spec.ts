@@ -220,10 +220,14 @@ describe('claiming a match', () => {
       .then([next]);
   });
 
-  it('lets the same runner begin again, as a new attempt', () => {
+  it('lets the same runner begin again: being stopped is not a failed attempt', () => {
     given(isClaimed)
       .when(claim('runner-1', at('12:00:30')))
-      .then([claimed(2, 'runner-1', at('12:01:30'))]);
+      .then([claimed(1, 'runner-1', at('12:01:30'))]);
+    const restarts = [...isReady, ...Array.from({ length: 5 }, () => claimed(1))];
+    given(restarts)
+      .when(claim('runner-1', at('12:00:30')))
+      .then([claimed(1, 'runner-1', at('12:01:30'))]);
   });
 
   it('goes on counting after a failed attempt', () => {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Actor, cents, defineCommand, isStaff } from '../kernel/index.js';
+import { type Actor, cents, defineCommand, isStaff, text } from '../kernel/index.js';
 import { execution, outcome, seat, terms, turn } from './events.js';
 
 const stream = (data: { matchId: string }) => `match-${data.matchId}`;
@@ -12,7 +12,7 @@ export class ProposeMatch extends defineCommand({
     ...terms,
     // 16 digits: the pot of 16 such stakes still fits an amount, so what is accepted here can be settled.
     stakeCents: cents.max(16, 'must be at most 16 digits'),
-    seed: z.string().min(1).max(80),
+    seed: text(80, 1),
     seats: z.array(seat).min(2).max(16),
     rakeBps: z.int().min(500, 'is 500 to 1500 (5 to 15 percent)').max(1500, 'is 500 to 1500 (5 to 15 percent)'),
   }),
@@ -30,7 +30,7 @@ export class EscrowStake extends defineCommand({
 
 export class RefuseStake extends defineCommand({
   type: 'RefuseStake',
-  data: z.object({ matchId: z.uuid(), seat: z.int().min(0), detail: z.string().max(400) }),
+  data: z.object({ matchId: z.uuid(), seat: z.int().min(0), detail: text(400) }),
   stream,
   allow: (actor) => actor.role === 'system',
 }) {}
@@ -55,14 +55,14 @@ export class ReportMatch extends defineCommand({
 
 export class FailAttempt extends defineCommand({
   type: 'FailAttempt',
-  data: z.object({ ...attempt, reason: z.string().max(400) }),
+  data: z.object({ ...attempt, reason: text(400) }),
   stream,
   allow: isRunner,
 }) {}
 
 export class VoidMatch extends defineCommand({
   type: 'VoidMatch',
-  data: z.object({ matchId: z.uuid(), detail: z.string().max(400) }),
+  data: z.object({ matchId: z.uuid(), detail: text(400) }),
   stream,
   allow: isStaff,
 }) {}

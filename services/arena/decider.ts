@@ -101,10 +101,13 @@ function claim({ data, meta }: ClaimMatch, state: Known): ArenaEvent[] {
   if (status !== 'ready' && status !== 'claimed') {
     throw new AgonError('ARENA.NOT_READY', `Match ${matchId} is ${status} and cannot be claimed.`, { status });
   }
-  if (state.attempts >= ATTEMPTS_MAX)
+  // The same runner again: it was stopped, or it died. That is nobody's failed attempt, and its lease goes on.
+  const again = status === 'claimed' && lease?.runnerId === runnerId;
+  if (state.attempts >= ATTEMPTS_MAX && !again)
     return [voided(state, 'runner_failed', `${ATTEMPTS_MAX} attempts did not finish.`)];
+  const attempt = again ? state.attempts : state.attempts + 1;
   const leaseUntil = new Date(Date.parse(meta.time) + leaseMs).toISOString();
-  return [{ type: 'MatchClaimed', data: { matchId, runnerId, attempt: state.attempts + 1, leaseUntil } }];
+  return [{ type: 'MatchClaimed', data: { matchId, runnerId, attempt, leaseUntil } }];
 }
 
 /** The outcome becomes facts: every turn, the result, and the money, in one append. */

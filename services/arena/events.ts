@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { cents, currency, type DomainEvent, defineEvents, type EventOf, slug } from '../kernel/index.js';
+import { cents, currency, type DomainEvent, defineEvents, type EventOf, slug, text } from '../kernel/index.js';
 
 export const seat = z.object({
   agentId: z.string().min(3).max(80),
@@ -21,8 +21,8 @@ export const outcome = z.object({
   /** One a seat, in 0 to 1, summing to 1 for games of two. */
   scores: z.array(z.number().min(0).max(1)),
   /** The rule that ended the game, e.g. line, full_board, illegal_move, crash, out_of_fuel. */
-  reason: z.string().min(1).max(40),
-  detail: z.string().max(400),
+  reason: text(40, 1),
+  detail: text(400),
   seatAtFault: z.int().min(0).nullable(),
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { actsFor, isStaff, newMeta, SYSTEM, slug } from './command.js';
+import { actsFor, isStaff, newMeta, SYSTEM, slug, text } from './command.js';
 import { type Role, roles } from './event.js';
 import { Add, AddEach, metaOf, OPERATOR } from './fixtures.js';
 import { manualClock, seededIds } from './ids.js';
@@ -80,5 +80,15 @@ describe('a name that people type', () => {
   });
   it.each(['', '-a', 'a-', 'Ada', 'a b', 'a.b', 'a_b', 'ä', 'a'.repeat(40), 'a\n', '../a'])('"%s" is none', (name) => {
     expect(slug.safeParse(name).success).toBe(false);
+  });
+});
+
+describe('text', () => {
+  it.each(['', 'a', 'Ünïcode 🎲', 'x'.repeat(5)])('takes %j', (value) => {
+    expect(text(10).safeParse(value).success).toBe(true);
+  });
+
+  it.each(['a\u0000b', '\n', '\u007f', '\u0085', '\ud800', 'x'.repeat(11)])('refuses %j', (value) => {
+    expect(text(10).safeParse(value).success).toBe(false);
   });
 });

@@ -79,3 +79,14 @@ export const actsFor = (actor: Actor, accountId: string): boolean =>
 export const slug = z
   .string()
   .regex(/^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/, 'must be 1 to 39 of a-z, 0-9 and -, not starting or ending with -');
+
+/**
+ * Words that people write. Control characters and broken Unicode are refused: databases and terminals cannot take them,
+ * and what is once in the log stays there.
+ */
+export const text = (lengthMax: number, lengthMin = 0) =>
+  z
+    .string()
+    .min(lengthMin)
+    .max(lengthMax)
+    .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), 'must not hold control characters');

@@ -67,6 +67,8 @@ export interface DeadLetter {
 export interface Checkpoints {
   load(group: string): Promise<number>;
   save(group: string, position: number): Promise<void>;
+  /** Forgets how far the group has come, and what followed from it. */
+  reset(group: string): Promise<void>;
   bury(letter: DeadLetter): Promise<void>;
   deadLetters(group?: string): Promise<readonly DeadLetter[]>;
 }

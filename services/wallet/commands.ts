@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { cents, currency, defineCommand, isStaff, positiveCents, slug } from '../kernel/index.js';
+import { cents, currency, defineCommand, isStaff, positiveCents, slug, text } from '../kernel/index.js';
 import { holdId, purpose } from './events.js';
 
 const stream = (data: { accountId: string }) => `wallet-${data.accountId}`;
 
 export class GrantCredits extends defineCommand({
   type: 'GrantCredits',
-  data: z.object({ accountId: slug, amountCents: positiveCents, currency, reason: z.string().max(200) }),
+  data: z.object({ accountId: slug, amountCents: positiveCents, currency, reason: text(200) }),
   stream,
   allow: isStaff,
 }) {}

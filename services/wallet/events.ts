@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { cents, currency, defineEvents, type EventOf, positiveCents, slug } from '../kernel/index.js';
+import { cents, currency, defineEvents, type EventOf, positiveCents, slug, text } from '../kernel/index.js';
 
 /** What an amount was for. */
 export const purpose = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('match'), matchId: z.uuid(), seat: z.int().min(0) }),
-  z.object({ kind: z.literal('other'), note: z.string().max(200) }),
+  z.object({ kind: z.literal('other'), note: text(200) }),
 ]);
 
 export const holdId = z.string().min(1).max(120);

@@ -130,6 +130,7 @@ export function busContract(name: string, open: () => Promise<BusUnderTest>): vo
             if (position > 2) throw crash;
             await under.checkpoints.save(group, position);
           },
+          reset: (group) => under.checkpoints.reset(group),
           bury: (letter) => under.checkpoints.bury(letter),
           deadLetters: (group) => under.checkpoints.deadLetters(group),
         };

@@ -16,6 +16,10 @@ export class MemoryCheckpoints implements Checkpoints {
     this.positions.set(group, position);
   }
 
+  async reset(group: string): Promise<void> {
+    this.positions.delete(group);
+  }
+
   async bury(letter: DeadLetter): Promise<void> {
     this.letters.set(`${letter.group} ${letter.eventId}`, letter);
   }
@@ -49,6 +53,10 @@ export class LmdbCheckpoints implements Checkpoints {
   async save(group: string, position: number): Promise<void> {
     assertSpace(dirname(this.path), 0);
     await committed(this.env.put(['position', group], position), dirname(this.path));
+  }
+
+  async reset(group: string): Promise<void> {
+    await committed(this.env.remove(['position', group]), dirname(this.path));
   }
 
   async bury(letter: DeadLetter): Promise<void> {

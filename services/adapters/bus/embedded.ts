@@ -64,6 +64,7 @@ export class EmbeddedBus implements Bus {
     try {
       return await handler(batch);
     } catch (error) {
+      signal.throwIfAborted();
       if (hasMoved(error)) throw error;
       this.onRetry(options.group, error);
     }

@@ -1,0 +1,74 @@
+import type { DataSource } from 'typeorm';
+import type { PartStatus } from '../../gateway/ports.js';
+import { asAgonError, type Checkpoints, type Consumer, type EventStore } from '../../services/kernel/index.js';
+
+/** What has gone wrong with each consumer since it last got on. */
+export class Trouble {
+  private readonly last = new Map<string, { message: string; position: number; final: boolean }>();
+
+  constructor(private readonly consumers: ReadonlyMap<string, Consumer>) {}
+
+  retried(name: string, error: unknown): void {
+    this.note(name, error, false);
+  }
+
+  ended(name: string, error: unknown): void {
+    this.note(name, error, true);
+  }
+
+  /** Undefined once the consumer has moved on. */
+  of(name: string): string | undefined {
+    const last = this.last.get(name);
+    return last && (last.final || last.position === this.positionOf(name)) ? last.message : undefined;
+  }
+
+  private note(name: string, error: unknown, final: boolean): void {
+    const { code, message } = asAgonError(error);
+    this.last.set(name, { message: `${code}: ${message}`, position: this.positionOf(name), final });
+  }
+
+  private positionOf(name: string): number {
+    return this.consumers.get(name)?.position() ?? 0;
+  }
+}
+
+interface Parts {
+  readonly store: EventStore;
+  readonly database: DataSource;
+  readonly consumers: ReadonlyMap<string, Consumer>;
+  readonly trouble: Trouble;
+  readonly checkpoints: Checkpoints;
+}
+
+/** Every part with whether it works, and why not. */
+export async function statusOf({ store, database, consumers, trouble, checkpoints }: Parts): Promise<PartStatus[]> {
+  const position = await store.lastPosition();
+  const follows = async (name: string, consumer: Consumer) => {
+    const behind = position - consumer.position();
+    const why = trouble.of(name);
+    if (why !== undefined) throw new Error(`${behind} events behind; ${why}`);
+    return `${behind} events behind`;
+  };
+  return Promise.all([
+    look('log', async () => `at position ${position}`),
+    look('database', async () => {
+      const [{ version }] = await database.query('SELECT version()');
+      return `${version}`.split(' ').slice(0, 2).join(' ');
+    }),
+    look('dead letters', async () => {
+      const [first, ...more] = await checkpoints.deadLetters();
+      if (!first) return 'none';
+      const { group, code, message } = first;
+      throw new Error(`${group} gave up at position ${first.position}: ${code}: ${message} (${more.length} more)`);
+    }),
+    ...[...consumers].map(([name, consumer]) => look(name, () => follows(name, consumer))),
+  ]);
+}
+
+async function look(part: string, detail: () => Promise<string>): Promise<PartStatus> {
+  try {
+    return { part, ready: true, detail: await detail() };
+  } catch (error) {
+    return { part, ready: false, detail: error instanceof Error ? error.message : String(error) };
+  }
+}
