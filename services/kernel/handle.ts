@@ -80,7 +80,7 @@ export function createHandle(options: HandleOptions): Handle {
     const startedMs = onHandled ? performance.now() : 0;
     try {
       const stream = authorise(context, command);
-      const handled = await inTurn(stream, () => decideAndAppend(context, command, stream));
+      const handled = await inTurn(context, command, stream);
       onHandled?.(command, outcomeOf(handled), performance.now() - startedMs);
       return handled;
     } catch (error) {
@@ -90,15 +90,16 @@ export function createHandle(options: HandleOptions): Handle {
   };
 
   /** One command at a time per stream; the first in line does not wait for anything. */
-  async function inTurn<T>(stream: string, work: () => Promise<T>): Promise<T> {
+  function inTurn(context: Context, command: Command, stream: string): Promise<Handled> {
+    const work = () => decideAndAppend(context, command, stream);
     const ahead = queues.get(stream);
     const mine = ahead === undefined ? work() : ahead.then(work, work);
     queues.set(stream, mine);
-    try {
-      return await mine;
-    } finally {
+    const leave = () => {
       if (queues.get(stream) === mine) queues.delete(stream);
-    }
+    };
+    mine.then(leave, leave);
+    return mine;
   }
 
   async function decideAndAppend(context: Context, command: Command, stream: string): Promise<Handled> {
