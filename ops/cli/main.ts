@@ -94,9 +94,11 @@ command(log, 'tail', 'Show the last events.')
   .option('--stream <name>', 'only of this stream, e.g. wallet-gold')
   .option('--type <type>', 'only of this type, e.g. MatchSettled')
   .action(run((flags) => tailLog(dataDirOf(flags), flags)));
-command(log, 'verify', 'Re-check every hash and every chain. Exits 1 and names the event if one does not hold.').action(
-  run((flags: Flags) => verifyLog(dataDirOf(flags), flags)),
-);
+command(
+  log,
+  'verify',
+  'Re-check every hash and every chain, and print the hash of the whole log. Exits 1 and names the event if one does not hold.',
+).action(run((flags: Flags) => verifyLog(dataDirOf(flags), flags)));
 
 const agent = program.command('agent').description('Work with agents.').exitOverride();
 command(agent, 'submit', 'Submit a JavaScript agent to the running arena, or a new version of it.')

@@ -90,7 +90,9 @@ export async function verifyLog(dataDir: string, options: OutputOptions): Promis
   const result = await verifyFolder(dataDir, options.json ? undefined : (done, total) => bar.at(done, total));
   bar.end();
   const { events, streams, fault } = result;
-  const good = `${colour.green('verified')}: ${events} events in ${streams} streams; every hash and every chain holds.`;
+  const good =
+    `${colour.green('verified')}: ${events} events in ${streams} streams; every hash and every chain holds.\n` +
+    `log hash ${result.logHash}: note it down, and a later check shows that nothing before it was removed or reordered.`;
   const bad = `${colour.red('not verified')}: ${fault?.message} (${events} events before it were checked.)`;
   print(options, result, result.verified ? good : bad);
   return result.verified ? EXIT.ok : EXIT.failed;

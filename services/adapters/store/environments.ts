@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ABORT, type Key, open, type RootDatabase } from 'lmdb';
 
@@ -22,8 +22,21 @@ export function openLog(folder: string, readOnly: boolean): LogEnvironment {
   return open<Buffer, number>({ ...common, path: logPath(folder), readOnly, overlappingSync: false, pageSize: 4096 });
 }
 
+/** What the stream index needs of its file. */
+export type IndexFile = Pick<IndexEnvironment, 'get' | 'getRange' | 'put' | 'transaction' | 'close'>;
+
+/** A reader may come before the index was ever written, or after it was thrown away; it then has the log alone. */
+const noIndex = {
+  get: () => undefined,
+  getRange: () => [],
+  close: async () => {},
+} as unknown as IndexFile;
+
 /** Opens the stream index, which may lag behind the log and therefore need not be synced with every commit. */
-export function openIndex(folder: string, readOnly: boolean): IndexEnvironment {
+export function openIndex(folder: string, readOnly: false): IndexEnvironment;
+export function openIndex(folder: string, readOnly: boolean): IndexFile;
+export function openIndex(folder: string, readOnly: boolean): IndexFile {
+  if (readOnly && !existsSync(indexPath(folder))) return noIndex;
   return open<Buffer, [string, number]>({ ...common, path: indexPath(folder), readOnly });
 }
 

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { AgonError } from '../../kernel/errors.js';
 import type { RecordedEvent } from '../../kernel/event.js';
-import type { IndexEnvironment } from './environments.js';
+import type { IndexFile } from './environments.js';
 import { assertSpace, committed } from './store-error.js';
 
 /** Consecutive revisions of a stream and where they stand in the log. */
@@ -30,7 +30,7 @@ export class StreamIndex {
 
   constructor(
     private readonly folder: string,
-    private readonly env: IndexEnvironment,
+    private readonly env: IndexFile,
     private readonly readOnly: boolean,
   ) {}
 
