@@ -29,25 +29,28 @@ function evolve(state: MatchState, event: ArenaEvent): MatchState {
     return { status: 'proposed', terms: event.data, escrowed: new Set(), attempts: 0 };
   }
   invariant(state.status !== 'unknown', `${event.type} comes after MatchProposed.`);
-  const { lease: _ended, ...rest } = state;
   switch (event.type) {
+    case 'TurnPlayed':
+    case 'MatchPlayed':
+      return state;
     case 'StakeEscrowed':
       return { ...state, escrowed: new Set([...state.escrowed, event.data.seat]) };
     case 'MatchReady':
     case 'MatchRequeued':
-      return { ...rest, status: 'ready' };
+      return unleased(state, 'ready');
     case 'MatchClaimed': {
       const { runnerId, attempt, leaseUntil } = event.data;
       return { ...state, status: 'claimed', attempts: attempt, lease: { runnerId, attempt, untilIso: leaseUntil } };
     }
-    case 'TurnPlayed':
-    case 'MatchPlayed':
-      return state;
     case 'MatchSettled':
-      return { ...rest, status: 'settled' };
+      return unleased(state, 'settled');
     case 'MatchVoided':
-      return { ...rest, status: 'voided' };
+      return unleased(state, 'voided');
   }
+}
+
+function unleased({ terms, escrowed, attempts }: Known, status: Known['status']): Known {
+  return { status, terms, escrowed, attempts };
 }
 
 function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
