@@ -112,8 +112,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'acknowledge without writing',
     file: 'services/adapters/store/lmdb.ts',
-    find: 'this.log.ifNoExists(at, () => void this.log.put(at, block)),',
-    replace: 'Promise.resolve(block.length > 0),',
+    find: 'this.log.put(at, block, { noOverwrite: true })',
+    replace: 'Promise.resolve(block.length > 0)',
     specs: 'services/adapters/store/lmdb',
   },
   {

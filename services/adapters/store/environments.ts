@@ -2,7 +2,11 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ABORT, type Key, open, type RootDatabase } from 'lmdb';
 
-export type LogEnvironment = RootDatabase<Buffer, number>;
+/** The log's file. lmdb's types leave out that its asynchronous put takes the options of the synchronous one. */
+export type LogEnvironment = Omit<RootDatabase<Buffer, number>, 'put'> & {
+  /** Resolves to false, and writes nothing, if the key is taken. */
+  put(key: number, value: Buffer, options: { noOverwrite: true }): Promise<boolean>;
+};
 export type IndexEnvironment = RootDatabase<Buffer, [string, number]>;
 
 const common = {
@@ -19,7 +23,8 @@ export const indexPath = (folder: string): string => join(folder, 'streams.mdb')
 /** Opens the log's LMDB file. A commit is synced before it is visible, so that readers never see what may be lost. */
 export function openLog(folder: string, readOnly: boolean): LogEnvironment {
   // The page size is part of how blocks are laid out, so it must not depend on the machine.
-  return open<Buffer, number>({ ...common, path: logPath(folder), readOnly, overlappingSync: false, pageSize: 4096 });
+  const options = { ...common, path: logPath(folder), readOnly, overlappingSync: false, pageSize: 4096 };
+  return open<Buffer, number>(options) as unknown as LogEnvironment;
 }
 
 /** What the stream index needs of its file. */
@@ -52,7 +57,10 @@ const REHEARSAL_BYTES = 4 * 1024 * 1024;
  * Rehearses a write and takes it back. Reading never touches the list of free pages, so damage to it would first be
  * met by a write, which it can end the process of.
  */
-export async function rehearseWrite<K extends Key>(env: RootDatabase<Buffer, K>, unusedKey: K): Promise<void> {
+export async function rehearseWrite<K extends Key>(
+  env: Pick<RootDatabase<Buffer, K>, 'transactionSync' | 'putSync' | 'get' | 'close'>,
+  unusedKey: K,
+): Promise<void> {
   env.transactionSync(() => {
     env.putSync(unusedKey, Buffer.alloc(REHEARSAL_BYTES));
     // A put that fails inside of a transaction does not say so; reading it back does.

@@ -212,10 +212,7 @@ export class LmdbEventStore implements EventStore {
     const at = this.durable + 1;
     const block = encodeBlock(batch.flatMap((waiting) => waiting.events));
     assertSpace(this.folder, block.length);
-    const free = await committed(
-      this.log.ifNoExists(at, () => void this.log.put(at, block)),
-      this.folder,
-    );
+    const free = await committed(this.log.put(at, block, { noOverwrite: true }), this.folder);
     if (!free) {
       throw new AgonError(
         'STORE.ANOTHER_WRITER',
