@@ -35,3 +35,4 @@ export {
   type TurnRecord,
 } from './referee.js';
 export { type Replay, replay } from './replay.js';
+export { type ArenaPort, type RunnerOptions, startRunner, type WorkOrder } from './runner.js';

@@ -1,4 +1,4 @@
-import type { ArenaPort, WorkOrder } from '../../sandbox-runner/runner.js';
+import type { ArenaPort, WorkOrder } from '../../sandbox-runner/index.js';
 import { type ArenaEvent, ClaimMatch, FailAttempt, ReportMatch } from '../../services/arena/index.js';
 import {
   type Actor,

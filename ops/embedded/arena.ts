@@ -12,8 +12,7 @@ import { Projector, runProjections } from '../../projections/engine/projector.js
 import { openDatabase } from '../../projections/sinks/database.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
 import { upcast, views } from '../../projections/views.js';
-import { CellPool, defaultLimits, gameNames } from '../../sandbox-runner/index.js';
-import { startRunner } from '../../sandbox-runner/runner.js';
+import { CellPool, defaultLimits, gameNames, startRunner } from '../../sandbox-runner/index.js';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
