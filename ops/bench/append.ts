@@ -6,13 +6,13 @@ import { installPeers } from './peers.js';
 import { type BenchOptions, type Contender, type Figures, figures, type Report, race, ratio } from './rounds.js';
 import { drive, walletStreams } from './workload.js';
 
-/** In flight, and how many events that takes to last about half a second. */
+/** In flight, and how many events that takes to last about a quarter of a second. */
 const loads = [
-  { inFlight: 64, events: 19_200 },
-  { inFlight: 1, events: 600 },
-  { inFlight: 1024, events: 30_720 },
+  { inFlight: 64, events: 12_800 },
+  { inFlight: 1, events: 400 },
+  { inFlight: 1024, events: 20_480 },
 ];
-const EMMETT_EVENTS = 1_920;
+const EMMETT_EVENTS = 640;
 
 const locals = { ours: openOurs, raw: openRaw, sqlite: openSqlite };
 

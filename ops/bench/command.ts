@@ -14,7 +14,7 @@ import { type BenchOptions, figures, type Report, race, ratio } from './rounds.j
 import { drive } from './workload.js';
 
 const STREAMS = 64;
-const COMMANDS = 19_200;
+const COMMANDS = 12_800;
 const OPERATOR = { id: 'ada', role: 'operator' } as const;
 
 /** The whole write path, from a command to its acknowledgement, against appending the events it ends in. */

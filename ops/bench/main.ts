@@ -15,10 +15,11 @@ const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
   replay    folding a million events against parsing them as JSON
 
   --json      one line of JSON on stdout; progress goes to stderr
-  --rounds N  measured rounds, interleaved; at least 5 (5)
+  --rounds N  measured rounds, interleaved; at least 5 (15)
   --quick     a fraction of the events: shows that it runs, not how fast
 `;
 
+const ROUNDS = 15;
 const ROUNDS_MIN = 5;
 
 try {
@@ -29,7 +30,7 @@ try {
       help: { type: 'boolean', short: 'h', default: false },
       json: { type: 'boolean', default: false },
       quick: { type: 'boolean', default: false },
-      rounds: { type: 'string', default: `${ROUNDS_MIN}` },
+      rounds: { type: 'string', default: `${ROUNDS}` },
     },
   });
   if (values.help) {

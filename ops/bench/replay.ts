@@ -10,7 +10,7 @@ import { writeHistory } from './history.js';
 import { type BenchOptions, type Contender, figures, type Report, race, ratio, thousands } from './rounds.js';
 
 const EVENTS = 1_000_000;
-const PAGES = [256, 1024, 4096, storeLimits.pageEventsMax];
+const PAGES = [1024, storeLimits.pageEventsMax];
 
 /** Folding the whole log into the state of every stream, against nothing but parsing the same events as JSON. */
 export async function replay(options: BenchOptions): Promise<Report> {

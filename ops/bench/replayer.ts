@@ -26,21 +26,19 @@ for await (const line of createInterface({ input: stdin })) {
 }
 await store.close();
 
-/** Neighbours in the log are often of one stream: its state goes back into the map when another one's turn comes. */
 async function foldAll(limit: number): Promise<number> {
-  const states = new Map<string, unknown>();
-  let [stream, decider, state] = ['', arena.decider, arena.decider.initial];
+  const folds = new Map<string, Pick<Context, 'decider'> & { state: unknown }>();
   let after = 0;
   for (;;) {
     const page = await store.readAll({ after, limit });
     for (const event of page) {
-      if (event.stream !== stream) {
-        states.set(stream, state);
-        stream = event.stream;
-        decider = contextOf(stream).decider;
-        state = states.get(stream) ?? decider.initial;
+      let fold = folds.get(event.stream);
+      if (!fold) {
+        const { decider } = contextOf(event.stream);
+        fold = { decider, state: decider.initial };
+        folds.set(event.stream, fold);
       }
-      state = decider.evolve(state, upcast(event));
+      fold.state = fold.decider.evolve(fold.state, upcast(event));
     }
     const last = page.at(-1);
     if (!last) return after;

@@ -27,7 +27,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'drop the hash',
     file: 'services/kernel/event.ts',
-    find: "hash: digest('sha256', envelopeText(event)),",
+    find: "hash: digest('sha256', envelopeText(event, dataText)),",
     replace: 'hash: GENESIS_HASH,',
     specs: 'services/kernel/event',
   },
@@ -35,7 +35,7 @@ export const mutants: readonly Mutant[] = [
     name: 'leave the data out of the hash',
     file: 'services/kernel/event.ts',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: this is source text.
-    find: '`{"data":${canonical(event.data)},',
+    find: '`{"data":${dataText},',
     replace: '`{"data":null,',
     specs: 'services/kernel/event',
   },
@@ -56,7 +56,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'end a hold twice',
     file: 'services/wallet/decider.ts',
-    find: 'return { ...state, holds: without(state.holds, event.data.holdId) };',
+    find: 'return { available: state.available, holds: without(state.holds, event.data.holdId) };',
     replace: 'return state;',
     specs: 'services/wallet',
   },
@@ -79,6 +79,20 @@ export const mutants: readonly Mutant[] = [
     file: 'services/kernel/handle.ts',
     find: 'if (before.inputHash !== inputHash) {',
     replace: 'if (before.inputHash === undefined) {',
+    specs: 'services/kernel/handle',
+  },
+  {
+    name: 'record what another schema has checked',
+    file: 'services/kernel/handle.ts',
+    find: ' && spec?.schema === classOf(command).spec.data;',
+    replace: ' && spec !== undefined;',
+    specs: 'services/kernel/handle',
+  },
+  {
+    name: 'let two commands into one stream',
+    file: 'services/kernel/handle.ts',
+    find: 'if (ahead) await new Promise<void>((turn) => queue.push(turn));',
+    replace: 'if (ahead) queue.push(() => {});',
     specs: 'services/kernel/handle',
   },
   {

@@ -17,7 +17,8 @@ export type MatchState =
   | {
       readonly status: 'proposed' | 'ready' | 'claimed' | 'settled' | 'voided';
       readonly terms: MatchProposed['data'];
-      readonly escrowed: ReadonlySet<number>;
+      /** Seats whose stake is held. */
+      readonly escrowed: readonly number[];
       readonly attempts: number;
       readonly lease?: Lease;
     };
@@ -26,7 +27,7 @@ type Known = Exclude<MatchState, { status: 'unknown' }>;
 
 function evolve(state: MatchState, event: ArenaEvent): MatchState {
   if (event.type === 'MatchProposed') {
-    return { status: 'proposed', terms: event.data, escrowed: new Set(), attempts: 0 };
+    return { status: 'proposed', terms: event.data, escrowed: [], attempts: 0 };
   }
   invariant(state.status !== 'unknown', `${event.type} comes after MatchProposed.`);
   switch (event.type) {
@@ -34,7 +35,7 @@ function evolve(state: MatchState, event: ArenaEvent): MatchState {
     case 'MatchPlayed':
       return state;
     case 'StakeEscrowed':
-      return { ...state, escrowed: new Set([...state.escrowed, event.data.seat]) };
+      return { ...state, escrowed: [...state.escrowed, event.data.seat] };
     case 'MatchReady':
     case 'MatchRequeued':
       return unleased(state, 'ready');
@@ -62,9 +63,9 @@ function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
   switch (command.type) {
     case 'EscrowStake': {
       const { seat } = command.data;
-      if (state.status !== 'proposed' || state.escrowed.has(seat) || seat >= state.terms.seats.length) return [];
+      if (state.status !== 'proposed' || state.escrowed.includes(seat) || seat >= state.terms.seats.length) return [];
       const escrowed: ArenaEvent = { type: 'StakeEscrowed', data: { matchId, seat } };
-      const all = state.escrowed.size + 1 === state.terms.seats.length;
+      const all = state.escrowed.length + 1 === state.terms.seats.length;
       return all ? [escrowed, { type: 'MatchReady', data: { matchId } }] : [escrowed];
     }
     case 'RefuseStake':

@@ -44,18 +44,34 @@ function canonicalObject(value: Record<string, unknown>): string {
   // A Date, a Map or a Buffer would be written as something that it does not read back as.
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) throw notJson('an object of a class');
-  // The default sort compares UTF-16 code units, which is the order that RFC 8785 asks for.
-  const keys = Object.keys(value).sort();
   let text = '{';
-  for (const key of keys) {
+  for (const key of sorted(Object.keys(value))) {
     const item = value[key];
     if (item === undefined) continue;
-    // Decoders rename or drop this key to protect their objects, so it would not read back as it was sealed.
-    if (key === '__proto__') throw notJson('a key named __proto__');
     if (text.length > 1) text += ',';
-    text += `${canonical(key)}:${canonical(item)}`;
+    text += canonicalKey(key) + canonical(item);
   }
   return `${text}}`;
+}
+
+/** Strings compare by UTF-16 code units, which is the order that RFC 8785 asks for. Most objects have it already. */
+function sorted(keys: string[]): string[] {
+  for (let i = 1; i < keys.length; i++) if ((keys[i - 1] as string) > (keys[i] as string)) return keys.sort();
+  return keys;
+}
+
+/** The keys met so far, with their quotes and colon: a schema's keys come again with every event. */
+const knownKeys = new Map<string, string>();
+const KNOWN_KEYS_MAX = 1_000;
+
+function canonicalKey(key: string): string {
+  const known = knownKeys.get(key);
+  if (known !== undefined) return known;
+  // Decoders rename or drop this key to protect their objects, so it would not read back as it was sealed.
+  if (key === '__proto__') throw notJson('a key named __proto__');
+  const text = `${canonical(key)}:`;
+  if (knownKeys.size < KNOWN_KEYS_MAX) knownKeys.set(key, text);
+  return text;
 }
 
 const notJson = (what: string) =>

@@ -84,9 +84,7 @@ export const slug = z
  * Words that people write. Control characters and broken Unicode are refused: databases and terminals cannot take them,
  * and what is once in the log stays there.
  */
-export const text = (lengthMax: number, lengthMin = 0) =>
-  z
-    .string()
-    .min(lengthMin)
-    .max(lengthMax)
-    .refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), 'must not hold control characters');
+export const text = (lengthMax: number, lengthMin = 0) => readable(z.string().min(lengthMin).max(lengthMax));
+
+export const readable = (schema: z.ZodString) =>
+  schema.refine((value) => value.isWellFormed() && !/\p{Cc}/u.test(value), 'must not hold control characters');

@@ -52,8 +52,8 @@ export const NO_STREAM = -1;
 const SAFE = /^[A-Za-z0-9][A-Za-z0-9._:@-]*$/;
 export const STREAM_NAME = /^[a-z]+-[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/;
 
-/** Computes the event's hash and closes the envelope. */
-export function seal(event: Omit<SealedEvent, 'hash'>): SealedEvent {
+/** Computes the event's hash and closes the envelope. Whoever has the canonical text of the data already passes it. */
+export function seal(event: Omit<SealedEvent, 'hash'>, dataText = canonical(event.data)): SealedEvent {
   const { id, type, version, stream, revision, time, data, meta, prevHash } = event;
   return {
     id,
@@ -65,7 +65,7 @@ export function seal(event: Omit<SealedEvent, 'hash'>): SealedEvent {
     data,
     meta,
     prevHash,
-    hash: digest('sha256', envelopeText(event)),
+    hash: digest('sha256', envelopeText(event, dataText)),
   };
 }
 
@@ -73,12 +73,15 @@ export function seal(event: Omit<SealedEvent, 'hash'>): SealedEvent {
  * The canonical text of an envelope, put together from its known keys in their sorted order. Fields that hold only
  * characters JSON never escapes are quoted as they stand; anything else goes through the general path.
  */
-function envelopeText(event: Omit<SealedEvent, 'hash'>): string {
+function envelopeText(event: Omit<SealedEvent, 'hash'>, dataText: string): string {
   const { meta } = event;
+  const commandId = quoted(meta.commandId);
+  const correlationId = meta.correlationId === meta.commandId ? commandId : quoted(meta.correlationId);
+  const causationId = meta.causationId === meta.commandId ? commandId : quoted(meta.causationId);
   return (
-    `{"data":${canonical(event.data)},"id":${quoted(event.id)},"meta":{"actor":{"id":${quoted(meta.actor.id)},` +
-    `"role":"${meta.actor.role}"},"causationId":${quoted(meta.causationId)},"commandId":${quoted(meta.commandId)},` +
-    `"correlationId":${quoted(meta.correlationId)},"inputHash":"${meta.inputHash}"},"prevHash":"${event.prevHash}",` +
+    `{"data":${dataText},"id":${quoted(event.id)},"meta":{"actor":{"id":${quoted(meta.actor.id)},` +
+    `"role":"${meta.actor.role}"},"causationId":${causationId},"commandId":${commandId},` +
+    `"correlationId":${correlationId},"inputHash":"${meta.inputHash}"},"prevHash":"${event.prevHash}",` +
     `"revision":${event.revision},"stream":${quoted(event.stream)},"time":${quoted(event.time)},` +
     `"type":${quoted(event.type)},"version":${event.version}}`
   );

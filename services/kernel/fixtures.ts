@@ -63,7 +63,7 @@ export const counterEvents = defineEvents('counter', {
   Added: { version: 1, schema: z.object({ counterId: z.string(), by: z.int().max(1_000) }) },
 });
 
-/** Adding nothing is accepted and changes nothing; more than 1000 makes an event that its own schema refuses. */
+/** Recorded as it is. Adding nothing changes nothing; more than 1000 makes an event that its own schema refuses. */
 export class Add extends defineCommand({
   type: 'Add',
   data: z.object({ counterId: z.string(), by: z.int() }),
@@ -78,17 +78,25 @@ export class AddEach extends defineCommand({
   allow: (actor) => actor.role === 'operator',
 }) {}
 
+/** What is asked for has been checked by the event's own schema. */
+export class AddLittle extends defineCommand({
+  type: 'AddLittle',
+  data: counterEvents.specs.Added.schema,
+  stream: (data) => `counter-${data.counterId}`,
+  allow: (actor) => actor.role === 'operator',
+}) {}
+
 type CounterEvent = EventOf<typeof counterEvents>;
 type CounterState = { readonly total: number };
 
-const decider: Decider<CounterState, Add | AddEach, CounterEvent> = {
+const decider: Decider<CounterState, Add | AddEach | AddLittle, CounterEvent> = {
   initial: { total: 0 },
   decide(command, { total }) {
     const { counterId } = command.data;
-    const amounts = command.type === 'Add' ? [command.data.by] : command.data.amounts;
-    const sum = amounts.reduce((all, by) => all + by, total);
+    const added = command.type === 'AddEach' ? command.data.amounts.map((by) => ({ counterId, by })) : [command.data];
+    const sum = added.reduce((all, { by }) => all + by, total);
     if (sum < 0) throw new AgonError('COUNTER.NEGATIVE', `${counterId} would be ${sum}.`);
-    return amounts.filter((by) => by !== 0).map((by) => ({ type: 'Added', data: { counterId, by } }));
+    return added.filter(({ by }) => by !== 0).map((data) => ({ type: 'Added', data }));
   },
   evolve: ({ total }, event) => ({ total: total + event.data.by }),
 };
@@ -97,5 +105,5 @@ export const counter = defineContext({
   name: 'counter',
   events: counterEvents,
   decider,
-  commands: [Add, AddEach],
+  commands: [Add, AddEach, AddLittle],
 });

@@ -5,7 +5,7 @@ import { MemoryEventStore } from '../adapters/store/memory.js';
 import { defineEvents } from './catalogue.js';
 import { AgonError, isAgonError } from './errors.js';
 import { type Actor, recomputeHash } from './event.js';
-import { Add, AddEach, chain, counter, headAfter, metaOf, OPERATOR, TIME } from './fixtures.js';
+import { Add, AddEach, AddLittle, chain, counter, headAfter, metaOf, OPERATOR, TIME } from './fixtures.js';
 import { createHandle, defineContext, type Handle } from './handle.js';
 import { derivedId } from './ids.js';
 import { type EventStore, storeLimits } from './ports.js';
@@ -118,8 +118,24 @@ describe('handle()', () => {
     });
   });
 
-  it('refuses events that do not fit their schema, and writes none of the command', async () => {
-    const command = new AddEach({ counterId: 'a', amounts: [1, 5_000] }, metaOf('c1'));
+  it.each([
+    ['checked by the schema of the event', AddLittle],
+    ['checked by another schema', Add],
+  ])('records what a command holds as it is, %s', async (_how, Class) => {
+    await handle(
+      counter,
+      new Class({ counterId: 'a', by: 3, extra: 1 } as { counterId: string; by: number }, metaOf('c')),
+    );
+    const [event] = await store.readAll();
+    expect(event).toMatchObject({ type: 'Added', version: 1 });
+    expect(event?.data).toEqual({ counterId: 'a', by: 3 });
+    expect(event && recomputeHash(event)).toBe(event?.hash);
+  });
+
+  it.each([
+    new AddEach({ counterId: 'a', amounts: [1, 5_000] }, metaOf('c1')),
+    new Add({ counterId: 'a', by: 5_000 }, metaOf('c1')),
+  ])('refuses events that do not fit their schema, and writes none of the command: $type', async (command) => {
     await expect(handle(counter, command)).rejects.toMatchObject({ code: 'EVENT.INVALID' });
     expect(await store.lastPosition()).toBe(0);
     await handle(counter, add('c2', 2));

@@ -73,37 +73,36 @@ interface Folded {
 export function createHandle(options: HandleOptions): Handle {
   const { store, cachedStreamsMax = 20_000, attemptsMax = 10, onHandled } = options;
   const folded = new Map<string, Folded>();
-  const queues = new Map<string, Promise<unknown>>();
+  /** Streams with a command at work, and the commands that wait for their turn on them. */
+  const busy = new Map<string, (() => void)[]>();
   const upcasters = new Map<Context, Upcaster>();
 
   return async (context, command) => {
     const startedMs = onHandled ? performance.now() : 0;
     try {
       const stream = authorise(context, command);
-      const handled = await inTurn(context, command, stream);
-      onHandled?.(command, outcomeOf(handled), performance.now() - startedMs);
-      return handled;
+      const ahead = busy.get(stream);
+      const queue = ahead ?? [];
+      if (ahead) await new Promise<void>((turn) => queue.push(turn));
+      else busy.set(stream, queue);
+      try {
+        const handled = await decideAndAppend(context, command, stream);
+        onHandled?.(command, outcomeOf(handled), performance.now() - startedMs);
+        return handled;
+      } finally {
+        const next = queue.shift();
+        if (next) next();
+        else busy.delete(stream);
+      }
     } catch (error) {
       onHandled?.(command, 'refused', performance.now() - startedMs);
       throw error;
     }
   };
 
-  /** One command at a time per stream; the first in line does not wait for anything. */
-  function inTurn(context: Context, command: Command, stream: string): Promise<Handled> {
-    const work = () => decideAndAppend(context, command, stream);
-    const ahead = queues.get(stream);
-    const mine = ahead === undefined ? work() : ahead.then(work, work);
-    queues.set(stream, mine);
-    const leave = () => {
-      if (queues.get(stream) === mine) queues.delete(stream);
-    };
-    mine.then(leave, leave);
-    return mine;
-  }
-
   async function decideAndAppend(context: Context, command: Command, stream: string): Promise<Handled> {
-    const inputHash = digest('sha256', canonical(command.data));
+    const inputText = canonical(command.data);
+    const inputHash = digest('sha256', inputText);
     let current = folded.get(stream);
     // A fold from the cache may be behind another process. It is good enough to try an append with, because the store
     // checks the revision; it is not good enough to refuse with, so a refusal is only final on a fresh one.
@@ -128,7 +127,7 @@ export function createHandle(options: HandleOptions): Handle {
         continue;
       }
       if (events.length === 0) return { stream, revision: current.head.revision, position: 0, events, repeated: false };
-      const sealed = sealAll(context, command, stream, current.head, events, inputHash);
+      const sealed = sealAll(context, command, stream, current.head, events, inputText, inputHash);
       try {
         const { revision, position } = await store.append(stream, current.head.revision, sealed);
         remember(context, current, sealed, position, inputHash, command.meta.id);
@@ -214,7 +213,7 @@ export function createHandle(options: HandleOptions): Handle {
 const STALE = new AgonError('INTERNAL.STALE', 'The cached fold may be behind.');
 
 function authorise(context: Context, command: Command): string {
-  const { spec } = command.constructor as unknown as CommandClass;
+  const { spec } = classOf(command);
   invariant(spec?.type === command.type, `${command.type} was not made by its command class.`);
   if (!spec.allow(command.meta.actor, command.data)) {
     throw new AgonError(
@@ -231,6 +230,7 @@ function sealAll(
   stream: string,
   head: StreamHead,
   events: readonly DomainEvent[],
+  inputText: string,
   inputHash: string,
 ): SealedEvent[] {
   const { id: commandId, time, correlationId, causationId } = command.meta;
@@ -239,15 +239,25 @@ function sealAll(
   const meta = { commandId, inputHash, correlationId, causationId, actor: { id, role } };
   let { revision, hash: prevHash } = head;
   return events.map((event, index) => {
-    const { version, data } = checkedData(context.events, event);
+    const { version, data } = dataOf(context, command, event);
     revision += 1;
     // With the stream in it, since one command id may reach two streams and an event's id must be its own.
     const id = derivedId(commandId, stream, index);
-    const sealed = seal({ id, type: event.type, version, stream, revision, time, data, meta, prevHash });
+    const draft = { id, type: event.type, version, stream, revision, time, data, meta, prevHash };
+    const sealed = seal(draft, data === command.data ? inputText : canonical(data));
     prevHash = sealed.hash;
     return sealed;
   });
 }
+
+/** What was checked when the command was made, and is recorded as it is under the same schema, is not checked twice. */
+function dataOf(context: Context, command: Command, event: DomainEvent): { version: number; data: unknown } {
+  const spec = context.events.specs[event.type];
+  const isChecked = event.data === command.data && spec?.schema === classOf(command).spec.data;
+  return isChecked ? { version: spec.version, data: event.data } : checkedData(context.events, event);
+}
+
+const classOf = (command: Command) => command.constructor as unknown as CommandClass;
 
 const outcomeOf = (handled: Handled) =>
   handled.repeated ? 'repeated' : handled.events.length > 0 ? 'appended' : 'unchanged';

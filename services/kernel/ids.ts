@@ -2,8 +2,9 @@ import { hash, randomUUID } from 'node:crypto';
 
 /** The namespace of every id that Agon derives. Changing it would change the ids of repeated commands. */
 const NAMESPACE = Buffer.from('3f0d4fa5e6c25d3b9a07c1f2a8b4d6e9', 'hex');
-const NAME_BYTES = 480;
-const scratch = Buffer.concat([NAMESPACE, Buffer.alloc(NAME_BYTES)]);
+/** Room for the namespace and a name, and its beginnings by length: a view costs as much as the hash itself. */
+const scratch = Buffer.concat([NAMESPACE, Buffer.alloc(480)]);
+const beginnings: Buffer[] = [];
 
 /**
  * A name-based UUID (version 5, RFC 9562), so that the same cause always gets the same id.
@@ -11,13 +12,17 @@ const scratch = Buffer.concat([NAMESPACE, Buffer.alloc(NAME_BYTES)]);
  * @example derivedId(event.id, 'escrow', 0) // one id for one reaction to one event, on every delivery
  */
 export function derivedId(...parts: readonly (string | number)[]): string {
-  const name = parts.join('/');
-  // A UTF-16 code unit takes three bytes of UTF-8 at most. Nearly every name fits the buffer that is already there.
-  const bytes = name.length * 3 <= NAME_BYTES ? scratch : Buffer.concat([NAMESPACE, Buffer.alloc(name.length * 3)]);
-  const end = NAMESPACE.length + bytes.write(name, NAMESPACE.length);
-  const hex = hash('sha1', bytes.subarray(0, end));
+  const hex = hash('sha1', named(parts.join('/')));
   const variant = '89ab'[Number.parseInt(hex.charAt(16), 16) & 3];
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+function named(name: string): Buffer {
+  // A UTF-16 code unit takes three bytes of UTF-8 at most.
+  if (NAMESPACE.length + name.length * 3 > scratch.length) return Buffer.concat([NAMESPACE, Buffer.from(name)]);
+  const end = NAMESPACE.length + scratch.write(name, NAMESPACE.length);
+  beginnings[end] ??= scratch.subarray(0, end);
+  return beginnings[end];
 }
 
 /** Where new ids come from. Tests and simulations pass a seeded one. */

@@ -40,6 +40,10 @@ describe('a context in Nest', () => {
   it('names its module and its handlers after what they carry', () => {
     const { module, providers } = contextModule(counter);
     expect(module.name).toBe('counterModule');
-    expect(providers?.map((provider) => (provider as { name: string }).name)).toEqual(['AddHandler', 'AddEachHandler']);
+    expect(providers?.map((provider) => (provider as { name: string }).name)).toEqual([
+      'AddHandler',
+      'AddEachHandler',
+      'AddLittleHandler',
+    ]);
   });
 });

@@ -1,19 +1,19 @@
 import { z } from 'zod';
-import { cents, currency, defineCommand, isStaff, positiveCents, slug, text } from '../kernel/index.js';
-import { holdId, purpose } from './events.js';
+import { cents, defineCommand, isStaff, slug } from '../kernel/index.js';
+import { holdId, walletEvents } from './events.js';
 
 const stream = (data: { accountId: string }) => `wallet-${data.accountId}`;
 
 export class GrantCredits extends defineCommand({
   type: 'GrantCredits',
-  data: z.object({ accountId: slug, amountCents: positiveCents, currency, reason: text(200) }),
+  data: walletEvents.specs.CreditsGranted.schema,
   stream,
   allow: isStaff,
 }) {}
 
 export class HoldFunds extends defineCommand({
   type: 'HoldFunds',
-  data: z.object({ accountId: slug, holdId, amountCents: positiveCents, currency, purpose }),
+  data: walletEvents.specs.FundsHeld.schema,
   stream,
   allow: isStaff,
 }) {}

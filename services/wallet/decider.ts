@@ -3,6 +3,7 @@ import type { HoldFunds, PostHold, VoidHold, WalletCommand } from './commands.js
 import type { Purpose, WalletEvent } from './events.js';
 
 interface Hold {
+  readonly holdId: string;
   readonly amountCents: bigint;
   readonly currency: string;
   readonly purpose: Purpose;
@@ -12,7 +13,7 @@ export interface WalletState {
   /** What can be spent, per currency: holds are already taken out. */
   readonly available: Readonly<Record<string, bigint>>;
   /** Holds that have not ended. An ended hold is forgotten, so a wallet's state does not grow with its history. */
-  readonly holds: ReadonlyMap<string, Hold>;
+  readonly holds: readonly Hold[];
 }
 
 function evolve(state: WalletState, event: WalletEvent): WalletState {
@@ -22,14 +23,13 @@ function evolve(state: WalletState, event: WalletEvent): WalletState {
   switch (event.type) {
     case 'CreditsGranted':
     case 'FundsCredited':
-      return { ...state, available: moved(amountCents) };
+      return { available: moved(amountCents), holds: state.holds };
     case 'FundsHeld': {
       const { holdId, purpose } = event.data;
-      const holds = new Map(state.holds).set(holdId, { amountCents, currency, purpose });
-      return { available: moved(-amountCents), holds };
+      return { available: moved(-amountCents), holds: [...state.holds, { holdId, amountCents, currency, purpose }] };
     }
     case 'HoldPosted':
-      return { ...state, holds: without(state.holds, event.data.holdId) };
+      return { available: state.available, holds: without(state.holds, event.data.holdId) };
     case 'HoldVoided':
       return { available: moved(amountCents), holds: without(state.holds, event.data.holdId) };
     case 'HoldRefused':
@@ -53,7 +53,7 @@ function decide(command: WalletCommand, state: WalletState): WalletEvent[] {
 }
 
 function holdFunds({ data }: HoldFunds, state: WalletState): WalletEvent[] {
-  if (state.holds.has(data.holdId))
+  if (findHold(state, data.holdId))
     throw new AgonError('WALLET.HOLD_EXISTS', `There is a hold ${data.holdId} already.`);
   const available = state.available[data.currency] ?? 0n;
   // A refusal is an event, because the match that asked for the stake has to hear of it.
@@ -65,7 +65,7 @@ function holdFunds({ data }: HoldFunds, state: WalletState): WalletEvent[] {
 
 function postHold({ data }: PostHold, state: WalletState): WalletEvent[] {
   const { accountId, holdId, payoutCents } = data;
-  const hold = state.holds.get(holdId);
+  const hold = findHold(state, holdId);
   if (!hold) throw new AgonError('WALLET.UNKNOWN_HOLD', `The wallet of ${accountId} has no open hold ${holdId}.`);
   const { currency, purpose } = hold;
   const amountCents = hold.amountCents.toString();
@@ -76,20 +76,18 @@ function postHold({ data }: PostHold, state: WalletState): WalletEvent[] {
 
 /** Voiding what is not held gives nothing back and is no error: a refused stake is voided with its match. */
 function voidHold({ data }: VoidHold, state: WalletState): WalletEvent[] {
-  const hold = state.holds.get(data.holdId);
+  const hold = findHold(state, data.holdId);
   if (!hold) return [];
   const { amountCents, currency, purpose } = hold;
   return [{ type: 'HoldVoided', data: { ...data, amountCents: amountCents.toString(), currency, purpose } }];
 }
 
-function without<V>(map: ReadonlyMap<string, V>, key: string): ReadonlyMap<string, V> {
-  const copy = new Map(map);
-  copy.delete(key);
-  return copy;
-}
+const findHold = (state: WalletState, holdId: string) => state.holds.find((hold) => hold.holdId === holdId);
+
+const without = (holds: readonly Hold[], holdId: string) => holds.filter((hold) => hold.holdId !== holdId);
 
 export const walletDecider: Decider<WalletState, WalletCommand, WalletEvent> = {
-  initial: { available: {}, holds: new Map() },
+  initial: { available: {}, holds: [] },
   evolve,
   decide,
 };

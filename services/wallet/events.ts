@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { cents, currency, defineEvents, type EventOf, positiveCents, slug, text } from '../kernel/index.js';
+import { cents, currency, defineEvents, type EventOf, positiveCents, readable, slug, text } from '../kernel/index.js';
 
 /** What an amount was for. */
 export const purpose = z.discriminatedUnion('kind', [
@@ -12,7 +12,7 @@ const money = { accountId: slug, amountCents: positiveCents, currency };
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const walletEvents = defineEvents('wallet', {
-  CreditsGranted: { version: 1, schema: z.object({ ...money, reason: z.string().max(200) }) },
+  CreditsGranted: { version: 1, schema: z.object({ ...money, reason: readable(z.string().max(200)) }) },
   FundsHeld: { version: 1, schema: z.object({ ...money, holdId, purpose }) },
   HoldRefused: { version: 1, schema: z.object({ ...money, holdId, purpose, availableCents: cents }) },
   HoldPosted: { version: 1, schema: z.object({ ...money, holdId, purpose }) },

@@ -242,7 +242,7 @@ describe('a wallet, whatever is asked of it', () => {
           }
           state = fold(walletDecider, events, state);
           expect(state.available.PLAY ?? 0n).toBe(available);
-          expect([...state.holds.keys()].sort()).toEqual([...open.keys()].sort());
+          expect(state.holds.map(({ holdId }) => holdId).sort()).toEqual([...open.keys()].sort());
         }
       }),
       { seed: 12, numRuns: 500 },

@@ -77,7 +77,7 @@ describe('lmdb: a damaged log', () => {
 
   it('a changed amount of data that can no longer be decoded still names the position', async () => {
     await fill(false);
-    tamper('correlationId', 3);
+    tamper('text', 3);
     await expect(opening()).rejects.toMatchObject({ code: 'STORE.CORRUPT', details: { position: 1 } });
   });
 

@@ -28,7 +28,7 @@ const HEADS_MAX = 200_000;
 const READER_POLL_MS = 100;
 
 interface Waiting {
-  readonly events: readonly RecordedEvent[];
+  readonly events: readonly SealedEvent[];
   readonly bytes: number;
   resolve(result: AppendResult): void;
   reject(error: AgonError): void;
@@ -50,8 +50,6 @@ export class LmdbEventStore implements EventStore {
   private flushing: Promise<void> | undefined;
   /** The last durable position: readers see up to here. */
   private durable: number;
-  /** The last position handed out, durable or not. */
-  private reserved: number;
   private closed = false;
 
   private constructor(
@@ -61,7 +59,6 @@ export class LmdbEventStore implements EventStore {
     private readonly readOnly: boolean,
   ) {
     this.durable = this.indexTail();
-    this.reserved = this.durable;
   }
 
   /**
@@ -90,23 +87,24 @@ export class LmdbEventStore implements EventStore {
     }
   }
 
-  async append(stream: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult> {
-    this.assertOpen();
-    if (this.readOnly) throw new AgonError('STORE.READ_ONLY', 'This log is open for reading only.');
-    const bytes = checkShape(stream, expectedRevision, events);
-    if (!fits(this.headOf(stream), expectedRevision, events)) {
-      await this.flushing?.catch(() => {});
-      const there = await this.readStream(stream, { fromRevision: expectedRevision + 1, limit: events.length });
-      return repeatedOrConflict(stream, expectedRevision, events, there, this.headOf(stream));
+  append(stream: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult> {
+    try {
+      this.assertOpen();
+      if (this.readOnly) throw new AgonError('STORE.READ_ONLY', 'This log is open for reading only.');
+      const bytes = checkShape(stream, expectedRevision, events);
+      if (!fits(this.headOf(stream), expectedRevision, events)) {
+        return this.repeatedOrConflict(stream, expectedRevision, events);
+      }
+      const { revision, hash } = events[events.length - 1] as SealedEvent;
+      this.heads.set(stream, { revision, hash });
+      return new Promise((resolve, reject) => {
+        this.queue.push({ events, bytes, resolve, reject });
+        // Waiting for the end of the turn lets everything that was asked for in it share one commit.
+        this.flushing ??= new Promise<void>((turn) => setImmediate(turn)).then(() => this.flush());
+      });
+    } catch (error) {
+      return Promise.reject(error);
     }
-    const recorded = events.map((event) => ({ ...event, position: ++this.reserved }));
-    const last = events[events.length - 1] as SealedEvent;
-    this.heads.set(stream, { revision: last.revision, hash: last.hash });
-    return new Promise((resolve, reject) => {
-      this.queue.push({ events: recorded, bytes, resolve, reject });
-      // Waiting for the end of the turn lets everything that was asked for in it share one commit.
-      this.flushing ??= new Promise<void>((turn) => setImmediate(turn)).then(() => this.flush());
-    });
   }
 
   async readStream(stream: string, page: StreamPage = {}): Promise<readonly RecordedEvent[]> {
@@ -210,7 +208,7 @@ export class LmdbEventStore implements EventStore {
 
   private async commit(batch: readonly Waiting[]): Promise<void> {
     const at = this.durable + 1;
-    const block = encodeBlock(batch.flatMap((waiting) => waiting.events));
+    const block = encodeBlock(eventsOf(batch), at);
     assertSpace(this.folder, block.length);
     const free = await committed(this.log.put(at, block, { noOverwrite: true }), this.folder);
     if (!free) {
@@ -221,10 +219,8 @@ export class LmdbEventStore implements EventStore {
     }
     await committed(this.log.flushed, this.folder);
     for (const { events, resolve } of batch) {
-      for (const event of events) this.index.add(event);
-      const { revision, position } = events[events.length - 1] as RecordedEvent;
-      this.durable = position;
-      resolve({ revision, position });
+      for (const event of events) this.index.add(event, ++this.durable);
+      resolve({ revision: (events[events.length - 1] as SealedEvent).revision, position: this.durable });
     }
     this.growth.announce();
   }
@@ -234,8 +230,13 @@ export class LmdbEventStore implements EventStore {
     const refused = [...batch, ...this.queue];
     this.queue = [];
     this.heads.clear();
-    this.reserved = this.durable;
     for (const waiting of refused) waiting.reject(error);
+  }
+
+  private async repeatedOrConflict(stream: string, expectedRevision: number, events: readonly SealedEvent[]) {
+    await this.flushing?.catch(() => {});
+    const there = await this.readStream(stream, { fromRevision: expectedRevision + 1, limit: events.length });
+    return repeatedOrConflict(stream, expectedRevision, events, there, this.headOf(stream));
   }
 
   private headOf(stream: string): StreamHead | undefined {
@@ -303,7 +304,7 @@ export class LmdbEventStore implements EventStore {
     for (const { key, value } of this.log.getRange({ start: indexed > 0 ? this.blockStart(indexed) : 0 })) {
       for (const event of decodeBlock(value, key)) {
         if (event.position <= indexed) continue;
-        this.index.add(event);
+        this.index.add(event, event.position);
         indexed = event.position;
       }
     }
@@ -313,6 +314,12 @@ export class LmdbEventStore implements EventStore {
   private assertOpen(): void {
     if (this.closed) throw new AgonError('STORE.CLOSED', 'The event store is closed.');
   }
+}
+
+function eventsOf(batch: readonly Waiting[]): SealedEvent[] {
+  const all: SealedEvent[] = [];
+  for (const { events } of batch) for (const event of events) all.push(event);
+  return all;
 }
 
 const pause = (ms: number, signal: AbortSignal) =>

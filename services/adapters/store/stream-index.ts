@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { AgonError } from '../../kernel/errors.js';
-import type { RecordedEvent } from '../../kernel/event.js';
+import type { RecordedEvent, SealedEvent } from '../../kernel/event.js';
 import type { IndexFile } from './environments.js';
 import { assertSpace, committed } from './store-error.js';
 
@@ -42,11 +42,11 @@ export class StreamIndex {
     return Math.max(onDisk, this.pendingPosition);
   }
 
-  add(event: Pick<RecordedEvent, 'stream' | 'revision' | 'position'>): void {
-    const run = this.pending.get(event.stream);
-    if (run) run.positions.push(event.position);
-    else this.pending.set(event.stream, { firstRevision: event.revision, positions: [event.position] });
-    this.pendingPosition = event.position;
+  add({ stream, revision }: Pick<SealedEvent, 'stream' | 'revision'>, position: number): void {
+    const run = this.pending.get(stream);
+    if (run) run.positions.push(position);
+    else this.pending.set(stream, { firstRevision: revision, positions: [position] });
+    this.pendingPosition = position;
     this.pendingEvents += 1;
     if (this.readOnly) return;
     if (this.pendingEvents >= FLUSH_EVENTS) void this.flush();
