@@ -11,7 +11,7 @@ import { contextOf } from './auth/actor.js';
 import { Mutations } from './graphql/mutations.js';
 import { AgentFields, MatchFields, Queries } from './graphql/queries.js';
 import { type GatewayPorts, PORTS } from './ports.js';
-import { problemOf } from './problem.js';
+import { problemOf, statusOf } from './problem.js';
 import { HealthController } from './rest/health.js';
 import { ProblemFilter } from './rest/problem-filter.js';
 
@@ -52,20 +52,29 @@ const kernel = (handle: Handle, ports: GatewayPorts) => [
   { provide: PORTS, useValue: ports },
 ];
 
-/** Errors leave as GraphQL errors with our stable code; only what GraphQL itself found wrong keeps its own words. */
+/** Errors leave as GraphQL errors with a stable code. What is wrong with the query itself is told in GraphQL's words. */
 function formatErrors(
   execution: { errors?: readonly GraphQLError[]; data?: ExecutionResult['data'] },
   ports: GatewayPorts,
 ) {
-  const errors = (execution.errors ?? []).map((error) => {
-    if (!error.originalError) return error;
+  const errors = (execution.errors ?? []).flatMap((error) => {
+    const faults = faultsOfQuery(error);
+    if (faults) {
+      const extensions = { code: 'QUERY.INVALID', status: statusOf('QUERY.INVALID') };
+      return faults.map((fault) => new GraphQLError(fault.message, { ...fault, extensions }));
+    }
     const { detail, code, status } = problemOf(error.originalError);
     if (status >= 500) ports.onInternalError(error.originalError);
-    return new GraphQLError(detail, {
-      nodes: error.nodes ?? null,
-      path: error.path ?? null,
-      extensions: { code, status },
-    });
+    const { nodes = null, path = null } = error;
+    return [new GraphQLError(detail, { nodes, path, extensions: { code, status } })];
   });
   return { statusCode: 200, response: { data: execution.data ?? null, errors } };
+}
+
+/** What GraphQL finds wrong before it runs anything: each fault with its place in the query. */
+function faultsOfQuery(error: GraphQLError): readonly GraphQLError[] | undefined {
+  const { originalError } = error;
+  if (!originalError) return [error];
+  const { code = '', errors } = originalError as { code?: string; errors?: readonly GraphQLError[] };
+  return code.startsWith('MER_ERR_GQL_') ? (errors ?? [error]) : undefined;
 }
