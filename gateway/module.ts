@@ -61,7 +61,9 @@ function formatErrors(
     const faults = faultsOfQuery(error);
     if (faults) {
       const extensions = { code: 'QUERY.INVALID', status: statusOf('QUERY.INVALID') };
-      return faults.map((fault) => new GraphQLError(fault.message, { ...fault, extensions }));
+      return faults.map(({ message, nodes = null, source = null, positions = null }) => {
+        return new GraphQLError(message, { nodes, source, positions, extensions });
+      });
     }
     const { detail, code, status } = problemOf(error.originalError);
     if (status >= 500) ports.onInternalError(error.originalError);
