@@ -1,8 +1,9 @@
 import { argv, env, exit, stderr, stdout } from 'node:process';
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { gameNames } from '../../sandbox-runner/index.js';
 import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { version } from '../version.js';
+import { initAgent, playOnce, testAgent } from './author.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
 import {
   listMatches,
@@ -101,6 +102,24 @@ command(
 ).action(run((flags: Flags) => verifyLog(dataDirOf(flags), flags)));
 
 const agent = program.command('agent').description('Work with agents.').exitOverride();
+const game = new Option('--game <game>', 'the game to play').choices(gameNames).default('connect-four');
+command(agent, 'init', 'Write a first agent to start from.')
+  .argument('<name>', "the agent's name, and its file's")
+  .addOption(game)
+  .option('--folder <folder>', 'where to write it', '.')
+  .action(run((name: string, flags) => initAgent(name, flags)));
+command(
+  agent,
+  'test',
+  'Play an agent against house agents, in the sandboxes of the arena. Exits 1 if it breaks a rule.',
+)
+  .argument('<file>', 'the agent')
+  .addOption(game)
+  .option('--against <list>', 'house agents or files, with commas between (default: all house agents of the game)')
+  .option('--matches <n>', 'how many against each', count(1, 10_000), 10)
+  .option('--seed <text>', 'the same seed gives the same matches', 'test')
+  .addHelpText('after', '\nExample:\n  agon agent test mine.js --game connect-four --against minimax --matches 50')
+  .action(run((file: string, flags) => testAgent(file, flags)));
 command(agent, 'submit', 'Submit a JavaScript agent to the running arena, or a new version of it.')
   .argument('<file>', 'JavaScript that defines act(observation)')
   .requiredOption('--owner <account>', 'whose agent it is')
@@ -115,13 +134,20 @@ command(owner, 'register', 'Register an owner in the running arena.')
   .option('--name <text>', 'the name to show (default: the account)')
   .action(run((account: string, flags) => registerOwner(dataDirOf(flags), account, flags)));
 
-const match = program.command('match').description('Look at matches.').exitOverride();
+const match = program.command('match').description('Play matches and look at them.').exitOverride();
 command(match, 'list', 'Show the newest matches.')
   .option('-n, --lines <n>', 'how many', count(1, 100_000), 20)
   .action(run((flags) => listMatches(dataDirOf(flags), flags.lines, flags)));
 command(match, 'show', 'Draw a match turn by turn.')
   .argument('<id>', 'the id, the first letters of it, or "latest"')
   .action(run((id: string, flags: Flags) => showMatch(dataDirOf(flags), id, flags)));
+
+command(match, 'play', 'Play one match between any agents, here and now, and draw it. Nothing is recorded.')
+  .argument('<agents...>', 'by seat: files, or house agents by name')
+  .addOption(game)
+  .option('--seed <text>', 'the same seed gives the same match', 'play')
+  .addHelpText('after', '\nExample:\n  agon match play mine.js minimax --game tic-tac-toe')
+  .action(run((agents: string[], flags) => playOnce(agents, flags)));
 
 /** Usage errors exit 2, everything refused or failed exits 1; nobody ever sees a stack trace. */
 function codeFor(error: unknown, options: OutputOptions): number {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { stdout } from 'node:process';
 import { rank, type Standing } from '../../projections/leaderboards/query.js';
@@ -9,6 +8,7 @@ import { matchesView } from '../../projections/matches/view.js';
 import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
 import { AgonError, isAgonError, type RecordedEvent } from '../../services/kernel/index.js';
 import { holderOf } from '../embedded/data-folder.js';
+import { readSource } from './author.js';
 import { describeMatch } from './board.js';
 import { readView, withLog } from './offline.js';
 import { colour, EXIT, type OutputOptions, print, progress, table, toJson } from './output.js';
@@ -212,12 +212,4 @@ interface Receipt {
   readonly events: readonly string[];
   readonly position: number;
   readonly repeated: boolean;
-}
-
-function readSource(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new AgonError('FILE.UNREADABLE', `${file} cannot be read: ${(error as Error).message}.`);
-  }
 }
