@@ -3,16 +3,23 @@ import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
 import { append } from './append.js';
 import { command } from './command.js';
+import { matches } from './matches.js';
 import { replay } from './replay.js';
 import { type BenchOptions, type Report, tableOf } from './rounds.js';
 
-const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report>>> = { append, command, replay };
+const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report>>> = {
+  append,
+  command,
+  replay,
+  matches,
+};
 
 const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
 
   append    events appended and acknowledged a second: ours, a raw file, SQLite, emmett on PostgreSQL
   command   the whole write path against bare appends
   replay    folding a million events against parsing them as JSON
+  matches   connect-four matches of random agents against kaggle-environments' ConnectX
 
   --json      one line of JSON on stdout; progress goes to stderr
   --rounds N  measured rounds, interleaved; at least 5 (15)

@@ -8,6 +8,8 @@ import { AgonError } from '../../services/kernel/index.js';
 
 /** The peers have a package of their own, so that nobody installs them to use Agon. */
 const folder = join(packageRoot, 'ops', 'bench');
+/** Among what npm installs, because every tool here leaves that alone. */
+const environment = join(folder, 'node_modules', '.python');
 const requirePeer = createRequire(join(folder, 'package.json'));
 
 /** A peer's CommonJS entry. Its types stay with the caller, who may not have it installed when compiling. */
@@ -31,6 +33,30 @@ export function installPeers(): void {
       'It needs the npm registry and, where better-sqlite3 has no ready build, a C++ compiler and Python.',
   );
 }
+
+/** The Python of an environment of its own that has kaggle-environments, without the games that take gigabytes. */
+export function installKaggle(): string {
+  const python = join(environment, 'bin', 'python');
+  const works = () => spawnSync(python, ['-c', 'import kaggle_environments'], { stdio: 'ignore' }).status === 0;
+  if (works()) return python;
+  stderr.write('Installing kaggle-environments to compare with (once)...\n');
+  const pip = [python, '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
+  const steps = [
+    ['python3', '-m', 'venv', environment],
+    [...pip, '--no-deps', ...KAGGLE],
+    [...pip, ...KAGGLE_NEEDS],
+  ];
+  const failed = steps.find(([file, ...args]) => spawnSync(file as string, args, { stdio: 'ignore' }).status !== 0);
+  if (!failed && works()) return python;
+  throw new AgonError(
+    'BENCH.PEERS_NOT_INSTALLED',
+    `kaggle-environments could not be installed: ${(failed ?? [python]).join(' ')} failed. ` +
+      'It needs Python 3.11 or newer with venv, and PyPI.',
+  );
+}
+
+const KAGGLE = ['kaggle-environments==1.33.2'];
+const KAGGLE_NEEDS = ['jsonschema==4.26.0', 'requests==2.34.2'];
 
 function isInstalled(): boolean {
   // An interrupted installation leaves the package without its compiled part.

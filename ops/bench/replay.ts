@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { execPath } from 'node:process';
-import { createInterface } from 'node:readline';
 import { compiled } from '../../services/adapters/compiled.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { AgonError, storeLimits } from '../../services/kernel/index.js';
+import { storeLimits } from '../../services/kernel/index.js';
+import { startChild } from './child.js';
 import { withFolder } from './folders.js';
 import { writeHistory } from './history.js';
 import { type BenchOptions, type Contender, figures, type Report, race, ratio, thousands } from './rounds.js';
@@ -42,28 +40,5 @@ export async function replay(options: BenchOptions): Promise<Report> {
   });
 }
 
-interface Replayer {
-  round(order: string): Promise<number>;
-  stop(): Promise<void>;
-}
-
-function startReplayer(folder: string, what: 'fold' | 'parse'): Replayer {
-  const child = spawn(execPath, [compiled(import.meta.url, './replayer.js'), folder, what], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  const closed = once(child, 'close');
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  return {
-    round: async (order) => {
-      child.stdin.write(`${order}\n`);
-      const { value } = await answers.next();
-      if (value === undefined)
-        throw new AgonError('BENCH.REPLAYER_ENDED', `The process that was to ${what} has ended.`);
-      return Number(value);
-    },
-    stop: async () => {
-      child.stdin.end();
-      await closed;
-    },
-  };
-}
+const startReplayer = (folder: string, what: 'fold' | 'parse') =>
+  startChild(execPath, [compiled(import.meta.url, './replayer.js'), folder, what]);

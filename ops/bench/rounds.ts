@@ -77,7 +77,7 @@ export function tableOf(bench: string, report: Report): string {
     return [name, value.toFixed(2), `at least ${target}`, value >= target ? 'met' : 'MISSED'];
   });
   return [
-    aligned([[bench, 'events/s (median)', 'spread'], ...rows]),
+    aligned([[bench, 'a second (median)', 'spread'], ...rows]),
     aligned([['ours divided by', 'ratio', 'target', ''], ...ratios]),
     ...report.notes,
   ].join('\n\n');
