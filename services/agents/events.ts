@@ -3,19 +3,26 @@ import { defineEvents, type EventOf, slug } from '../kernel/index.js';
 
 export const agentId = z.string().regex(/^[a-z0-9-]+\.[a-z0-9-]+$/, 'must be an agent like ada.minimax');
 export const codeDigest = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex');
-export const runtime = z.enum(['javascript']);
+/** JavaScript runs in WebAssembly, always the same way; Node and Python run as processes of the machine. */
+export const runtime = z.enum(['javascript', 'node', 'python']);
 const code = { version: z.int().min(1), codeDigest, codeBytes: z.int().min(1), runtime };
+
+/** Version 1 knew one runtime and named it as version 2 does. */
+const onlyJavaScript = (data: Record<string, unknown>) => data;
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const agentEvents = defineEvents('agents', {
   AgentSubmitted: {
-    version: 1,
+    version: 2,
     schema: z.object({ agentId, ownerId: slug, name: slug, games: z.array(z.string()).min(1), ...code }),
+    upcast: { 1: onlyJavaScript },
   },
   AgentVersionPublished: {
-    version: 1,
+    version: 2,
     schema: z.object({ agentId, ...code }),
+    upcast: { 1: onlyJavaScript },
   },
 });
 
 export type AgentEvent = EventOf<typeof agentEvents>;
+export type AgentRuntime = z.output<typeof runtime>;
