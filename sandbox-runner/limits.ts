@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { AgonError } from '../services/kernel/index.js';
 
 /**
- * Every limit on an agent, in one place. Fuel is counted in ticks of the driver's own clock, never in time: one tick
- * of the wasm driver is about ten thousand calls and loop rounds, some 0.4 ms on a machine of 2024, and always the
- * same count for the same code. Time only appears as `wallMs`, the last resort against native code that takes no fuel.
+ * Every limit on an agent, in one place. Thinking is paid for in the unit that a driver can measure. The wasm driver
+ * counts fuel, in ticks of about ten thousand calls and loop rounds, some 0.4 ms on a machine of 2024, and always the
+ * same count for the same code. Drivers that run native code can only count time: milliseconds of CPU, which a busy
+ * machine does not inflate. Each seat pays in the unit of its own driver; the limits for both are always recorded.
  */
 export interface Limits {
   /** Heap of one agent, above what the empty sandbox itself needs. */
@@ -17,6 +18,18 @@ export interface Limits {
   readonly turnFuel: number;
   /** For the whole match: pays for the part of a turn that is above `turnFuel`. */
   readonly bankFuel: number;
+  /** The same three for drivers that count time, in milliseconds of CPU. */
+  readonly initMs: number;
+  readonly turnMs: number;
+  readonly bankMs: number;
+  /** How much longer than its CPU time a call may take by the wall clock: for sleeping, and for a busy machine. */
+  readonly stallMs: number;
+  /** Processes and threads of one agent, the interpreter's own included. */
+  readonly tasks: number;
+  /** Files that an agent may write, all together; they live in memory and count there too. */
+  readonly diskBytes: number;
+  /** What an agent may print in a whole match before it loses by `flood`. */
+  readonly outputBytes: number;
   readonly replyBytes: number;
   readonly sourceBytes: number;
   /** For the whole match, both agents and the referee. */
@@ -24,6 +37,21 @@ export interface Limits {
   /** What is kept of an agent's console output; the rest is dropped without a word. */
   readonly logBytes: number;
 }
+
+/** What a driver counts: ticks that are the same on every run, or time. */
+export type Meter = 'fuel' | 'time';
+
+/** What one seat may spend, in the unit of its driver. */
+export interface Allowance {
+  readonly init: number;
+  readonly turn: number;
+  readonly bank: number;
+}
+
+export const allowanceOf = (limits: Limits, meter: Meter): Allowance =>
+  meter === 'fuel'
+    ? { init: limits.initFuel, turn: limits.turnFuel, bank: limits.bankFuel }
+    : { init: limits.initMs, turn: limits.turnMs, bank: limits.bankMs };
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -34,6 +62,13 @@ export const defaultLimits: Limits = Object.freeze({
   initFuel: 500,
   turnFuel: 250,
   bankFuel: 2_500,
+  initMs: 2_000,
+  turnMs: 100,
+  bankMs: 1_000,
+  stallMs: 2_000,
+  tasks: 64,
+  diskBytes: 16 * MiB,
+  outputBytes: 4 * MiB,
   replyBytes: 4 * KiB,
   sourceBytes: 256 * KiB,
   wallMs: 30_000,
@@ -44,7 +79,7 @@ const whole = (min: number, max: number) => z.number().int().min(min).max(max);
 
 /**
  * The bounds are what the drivers can hold. Below 4 MiB the engine cannot report its own errors; above 512 KiB of
- * stack the native stack of a cell could run out before the engine notices.
+ * stack the native stack of a cell could run out before the engine notices. Node alone has a dozen threads.
  */
 const limitsSchema = z.strictObject({
   memoryBytes: whole(4 * MiB, 1024 * MiB),
@@ -52,6 +87,13 @@ const limitsSchema = z.strictObject({
   initFuel: whole(1, 10_000_000),
   turnFuel: whole(1, 10_000_000),
   bankFuel: whole(0, 100_000_000),
+  initMs: whole(1, 3_600_000),
+  turnMs: whole(1, 3_600_000),
+  bankMs: whole(0, 3_600_000),
+  stallMs: whole(1, 3_600_000),
+  tasks: whole(16, 4_096),
+  diskBytes: whole(64 * KiB, 1024 * MiB),
+  outputBytes: whole(1 * KiB, 1024 * MiB),
   replyBytes: whole(1, 1 * MiB),
   sourceBytes: whole(1, 16 * MiB),
   wallMs: whole(50, 24 * 60 * 60 * 1000),

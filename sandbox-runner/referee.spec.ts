@@ -12,6 +12,9 @@ type Step = unknown | { readonly fault: Fault } | { readonly value: unknown; rea
 class Scripted implements AgentInstance {
   readonly heard: unknown[] = [];
   readonly budgets: number[] = [];
+  readonly driver = 'scripted';
+  readonly driverVersion = '1';
+  readonly meter = 'fuel';
   readonly usage = { fuel: 7, peakMemoryBytes: 1024 };
   readonly #start: Fault | undefined;
   readonly #steps: Step[];

@@ -1,10 +1,10 @@
 import { AgonError, invariant } from '../services/kernel/index.js';
-import { type AgentInstance, cleanDetail, type Fault, type FaultRule } from './drivers/driver.js';
+import { type AgentInstance, cleanDetail, type Fault, type FaultRule, type Usage } from './drivers/driver.js';
 import type { AnyGame } from './games/index.js';
-import type { Limits } from './limits.js';
+import { allowanceOf, type Limits, type Meter } from './limits.js';
 
 /** Why a match ended: by the rules of the game, by a broken rule, or by the watchdog. */
-export type OutcomeReason = 'line' | 'full_board' | 'illegal_move' | FaultRule | 'timeout';
+export type OutcomeReason = 'line' | 'full_board' | 'illegal_move' | FaultRule;
 
 export interface MatchOutcome {
   readonly winner: number | null;
@@ -20,12 +20,15 @@ export interface TurnRecord {
   readonly turn: number;
   readonly seat: number;
   readonly action: number;
+  /** In the unit of the seat's driver: ticks, or milliseconds. */
   readonly fuel: number;
 }
 
-export interface SeatUsage {
-  readonly fuel: number;
-  readonly peakMemoryBytes: number;
+export interface SeatUsage extends Usage {
+  /** What ran this seat; left out when its cell died before it could say. */
+  readonly driver?: string;
+  readonly driverVersion?: string;
+  readonly meter?: Meter;
 }
 
 /** Plain JSON, with all that is needed to play the match again and to check what is claimed about it. */
@@ -90,9 +93,13 @@ export async function playMatch(setup: MatchSetup): Promise<MatchRecord> {
   for (const [seat, agent] of seats.entries()) {
     setup.onTurn?.(turns.length, seat, turns.at(-1));
     const { winner, scores, reason } = outcome;
-    await agent.onResult({ game: game.name, seat, winner, score: scores[seat], reason }, limits.turnFuel);
+    const { turn } = allowanceOf(limits, agent.meter);
+    await agent.onResult({ game: game.name, seat, winner, score: scores[seat], reason }, turn);
   }
-  const usage = seats.map(({ usage: { fuel, peakMemoryBytes } }) => ({ fuel, peakMemoryBytes }));
+  const usage = seats.map((agent) => {
+    const { driver, driverVersion, meter } = agent;
+    return { ...agent.usage, driver, driverVersion, meter };
+  });
   const { driver, agents } = setup;
   return { game: game.name, gameVersion: game.version, seed, driver, agents, turns, outcome, usage, limits };
 }
@@ -106,9 +113,10 @@ async function startSeats({ game, seats, limits, onTurn }: MatchSetup): Promise<
   for (const [seat, agent] of seats.entries()) {
     onTurn?.(0, seat, undefined);
     // The seed stays with the referee: whoever knows it can predict the other seat's random numbers.
-    const { turnFuel, bankFuel } = limits;
-    const config = { game: game.name, version: game.version, seat, seats: game.seats, turnFuel, bankFuel };
-    const started = await agent.init(config, limits.initFuel);
+    const { init, turn, bank } = allowanceOf(limits, agent.meter);
+    const budget = agent.meter === 'fuel' ? { turnFuel: turn, bankFuel: bank } : { turnMs: turn, bankMs: bank };
+    const config = { game: game.name, version: game.version, seat, seats: game.seats, ...budget };
+    const started = await agent.init(config, init);
     if (started.kind === 'fault') faults.push({ ...started, seat });
   }
   const [first, second] = faults;
@@ -127,7 +135,7 @@ async function playTurns(
   { game, seed, seats, limits, onTurn }: MatchSetup,
   turns: TurnRecord[],
 ): Promise<MatchOutcome> {
-  const bank = seats.map(() => limits.bankFuel);
+  const bank = seats.map((agent) => allowanceOf(limits, agent.meter).bank);
   let state = game.setup(seed);
   for (let turn = 1; ; turn += 1) {
     const ended = game.outcome(state);
@@ -139,9 +147,10 @@ async function playTurns(
     const saved = bank[seat];
     invariant(agent !== undefined && saved !== undefined, `${game.name} gives the move to seat ${seat}.`);
     onTurn?.(turn, seat, turns.at(-1));
-    const reply = await agent.act(game.observe(state, seat), limits.turnFuel + saved);
+    const allowed = allowanceOf(limits, agent.meter).turn;
+    const reply = await agent.act(game.observe(state, seat), allowed + saved);
     if (reply.kind === 'fault') return lostBy(game.seats, seat, reply.rule, reply.detail);
-    bank[seat] = saved - Math.max(0, reply.fuel - limits.turnFuel);
+    bank[seat] = saved - Math.max(0, reply.fuel - allowed);
 
     const action = game.parse(reply.value);
     if (action === undefined) {

@@ -1,5 +1,6 @@
 import { AgonError } from '../services/kernel/index.js';
 import { type AnyGame, gameNamed } from './games/index.js';
+import { allowanceOf } from './limits.js';
 import { lostBy, type MatchOutcome, type MatchRecord } from './referee.js';
 
 export interface Replay {
@@ -43,7 +44,10 @@ interface Walk {
 const wrong = (problem: string): Walk => ({ outcome: undefined, problem });
 
 function walk(game: AnyGame, record: MatchRecord, states: unknown[]): Walk {
-  const bank = Array.from({ length: game.seats }, () => record.limits.bankFuel);
+  const allowances = Array.from({ length: game.seats }, (_, seat) =>
+    allowanceOf(record.limits, record.usage[seat]?.meter ?? 'fuel'),
+  );
+  const bank = allowances.map((allowance) => allowance.bank);
   let state = states[0];
   for (const [index, { turn, seat, action, fuel }] of record.turns.entries()) {
     if (game.outcome(state)) return wrong(`turn ${turn} was played after the end`);
@@ -51,7 +55,7 @@ function walk(game: AnyGame, record: MatchRecord, states: unknown[]): Walk {
     if (seat !== game.toMove(state)) return wrong(`turn ${turn} was not seat ${seat}'s to play`);
     if (game.parse(action) === undefined || !Number.isInteger(fuel) || fuel < 0)
       return wrong(`turn ${turn} is malformed`);
-    const left = (bank[seat] ?? 0) - Math.max(0, fuel - record.limits.turnFuel);
+    const left = (bank[seat] ?? 0) - Math.max(0, fuel - (allowances[seat]?.turn ?? 0));
     if (left < 0) return wrong(`turn ${turn} took more fuel than seat ${seat} had`);
     bank[seat] = left;
     if (!game.legal(state).includes(action)) {

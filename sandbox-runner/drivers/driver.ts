@@ -1,4 +1,4 @@
-import type { Limits } from '../limits.js';
+import type { Limits, Meter } from '../limits.js';
 
 /**
  * The whole surface between the arena and an agent, the same for every driver. A driver knows nothing of games: it
@@ -8,6 +8,9 @@ import type { Limits } from '../limits.js';
 export interface Driver {
   /** Recorded in every match, because a result can only be reproduced by the driver that made it. */
   readonly name: string;
+  /** Of whatever the agent's code runs on, as far as it can change what an agent does. */
+  readonly version: string;
+  readonly meter: Meter;
   load(source: string, options: LoadOptions): Promise<AgentInstance>;
   /** Refuses, at submission, a source that could not play a single turn. */
   check(source: string, limits: Limits): Promise<SourceCheck>;
@@ -26,6 +29,11 @@ export interface LoadOptions {
  * calls knows whose code is running. After a fault the instance answers every call with that same fault.
  */
 export interface AgentInstance {
+  /** The driver's name. */
+  readonly driver: string;
+  readonly driverVersion: string;
+  /** What `fuel` counts here: ticks, or milliseconds. */
+  readonly meter: Meter;
   readonly usage: Usage;
   /** Runs the top level of the source, then its `init` if it has one. */
   init(config: unknown, fuel: number): Promise<Done | Fault>;
@@ -40,6 +48,10 @@ export interface AgentInstance {
 export interface Usage {
   readonly fuel: number;
   readonly peakMemoryBytes: number;
+  /** Measured, and so never twice the same; a driver that counts fuel leaves them out to stay reproducible. */
+  readonly cpuMs?: number;
+  /** From the request to the reply, all calls together: what is above `cpuMs` is waiting and transport. */
+  readonly wallMs?: number;
 }
 
 export interface Done {
@@ -57,9 +69,12 @@ export interface Reply {
 export const faultRules = [
   'crash',
   'out_of_fuel',
+  'timeout',
   'out_of_memory',
   'reply_too_large',
   'bad_reply',
+  'forged_reply',
+  'flood',
   'no_act',
   'syntax_error',
   'source_too_large',
@@ -76,7 +91,7 @@ export interface Fault {
 
 export type SourceCheck =
   | { readonly ok: true }
-  | { readonly ok: false; readonly rule: FaultRule | 'timeout'; readonly detail: string };
+  | { readonly ok: false; readonly rule: FaultRule; readonly detail: string };
 
 const detailChars = 300;
 

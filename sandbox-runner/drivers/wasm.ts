@@ -40,7 +40,14 @@ function classify(machine: QuickJsMachine, detail: string): Trouble {
   return trouble('crash', detail);
 }
 
+const driverName = 'wasm';
+/** The engine's release and the prelude's: a record made by another one need not replay. */
+const driverVersion = 'quickjs-emscripten 0.32.0, prelude 1';
+
 class WasmAgent implements AgentInstance {
+  readonly driver = driverName;
+  readonly driverVersion = driverVersion;
+  readonly meter = 'fuel';
   readonly #source: string;
   readonly #options: LoadOptions;
   readonly #release: (machine: QuickJsMachine) => void;
@@ -269,7 +276,9 @@ function isJson(text: string): boolean {
 
 /** The driver that works on every system: QuickJS in WebAssembly, deterministic to the byte. */
 export class WasmDriver implements Driver {
-  readonly name = 'wasm';
+  readonly name = driverName;
+  readonly version = driverVersion;
+  readonly meter = 'fuel';
   readonly #idle: QuickJsMachine[] = [];
 
   async load(source: string, options: LoadOptions): Promise<AgentInstance> {

@@ -1,0 +1,102 @@
+import { spawnSync } from 'node:child_process';
+import { arch, getuid, platform } from 'node:process';
+import { AgonError } from '../../services/kernel/index.js';
+import { programs, type Runtime } from './runtimes.js';
+import { seccompProgram } from './seccomp.js';
+
+/** What this machine has for building sandboxes. */
+export interface Bubblewrap {
+  readonly version: string;
+  readonly program: string;
+  /** Root steps down to a user without any rights before bubblewrap starts; an ordinary user is that already. */
+  readonly setpriv: string | undefined;
+  readonly seccomp: Buffer;
+}
+
+/** Inside, everybody is nobody. */
+const insideId = 65_534;
+/** Outside, root gives each sandbox an id of its own, from the range that is kept for services without accounts. */
+const firstOutsideId = 61_184;
+const outsideIds = 4_336;
+let sandboxes = 0;
+
+export const requestFd = 3;
+export const replyFd = 4;
+export const seccompFd = 5;
+
+const openFiles = 128;
+
+const unavailable = (reason: string): AgonError =>
+  new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `The process driver cannot run here: ${reason}.`, { reason });
+
+/** Finds bubblewrap and refuses, with the reason, where a sandbox would be less than it has to be. */
+export function findBubblewrap(): Bubblewrap {
+  if (platform !== 'linux') throw unavailable('it needs Linux');
+  const [program] = programs('bwrap');
+  if (program === undefined) throw unavailable('bubblewrap is not installed (no bwrap on the search path)');
+  const ask = (option: string): string => spawnSync(program, [option], { encoding: 'utf8' }).stdout ?? '';
+  if (!ask('--help').includes('--disable-userns')) {
+    throw unavailable('this bubblewrap is too old to switch off nested user namespaces; 0.8 or newer is needed');
+  }
+  const [setpriv] = programs('setpriv');
+  if (getuid?.() === 0 && setpriv === undefined) throw unavailable('root needs setpriv, of util-linux, to step down');
+  return {
+    version: ask('--version').trim().split(' ')[1] ?? 'unknown',
+    program,
+    setpriv: getuid?.() === 0 ? setpriv : undefined,
+    seccomp: seccompProgram(arch),
+  };
+}
+
+export interface Box extends Partial<Runtime> {
+  /** Files of the cgroups that the sandbox enters before anything else. */
+  readonly entrances: readonly string[];
+  readonly diskBytes: number;
+  readonly visible: readonly string[];
+}
+
+/**
+ * Arguments for /bin/sh. The shell enters the cgroups, sets the resource limits, and turns into setpriv, which turns
+ * into bubblewrap: nothing ever runs outside its limits, not even for a moment.
+ */
+export function launch(bubblewrap: Bubblewrap, box: Box, command: readonly string[]): string[] {
+  const script = [
+    'while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done; shift',
+    `ulimit -c 0 && ulimit -n ${openFiles} && ulimit -f ${Math.ceil(box.diskBytes / 512)} && ulimit -l 0 || exit 125`,
+    'exec "$@"',
+  ].join('\n');
+  return [
+    '-c',
+    script,
+    'sandbox',
+    ...box.entrances,
+    '--',
+    ...stepDown(bubblewrap),
+    ...wrap(bubblewrap, box),
+    ...command,
+  ];
+}
+
+function stepDown({ setpriv }: Bubblewrap): string[] {
+  if (setpriv === undefined) return [];
+  const id = String(firstOutsideId + (sandboxes++ % outsideIds));
+  return [setpriv, '--reuid', id, '--regid', id, '--clear-groups', '--'];
+}
+
+function wrap({ program }: Bubblewrap, { environment = {}, visible, diskBytes }: Box): string[] {
+  const id = String(insideId);
+  return [
+    program,
+    // Every namespace there is, and none below: neither processes, network, hostname nor IPC of the host exist.
+    ...['--unshare-all', '--unshare-user', '--disable-userns', '--uid', id, '--gid', id, '--hostname', 'sandbox'],
+    ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent', '--clearenv'],
+    ...Object.entries({ PATH: '/nowhere', HOME: '/tmp', LANG: 'C.UTF-8', TZ: 'UTC', ...environment }).flatMap(
+      ([name, value]) => ['--setenv', name, value],
+    ),
+    ...visible.flatMap((path) => ['--ro-bind', path, path]),
+    // There is no /proc and no /sys at all: no interpreter needs them to play, and every file there is a question.
+    ...['null', 'zero', 'urandom'].flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`]),
+    ...['--size', String(diskBytes), '--tmpfs', '/tmp', '--remount-ro', '/', '--chdir', '/tmp'],
+    ...['--seccomp', String(seccompFd), '--'],
+  ];
+}

@@ -1,0 +1,265 @@
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  type AgentInstance,
+  type Done,
+  type Fault,
+  type FaultRule,
+  fault,
+  type LoadOptions,
+  type Reply,
+} from './driver.js';
+import type { Sandbox } from './sandbox.js';
+
+/** Room for the token and the letter in front of a reply, and for the text of an error. */
+const lineOverheadBytes = 8_192;
+
+const noAct = 'the source defines no act(observation)';
+
+interface Trouble {
+  readonly rule: FaultRule;
+  readonly detail: string;
+}
+
+type Verb = 'boot' | 'init' | 'act' | 'onResult';
+
+interface Pending {
+  readonly token: string;
+  readonly settle: (answer: string | Trouble) => void;
+}
+
+/** What the letter before an answer means. All of it is the agent's own word, and costs or helps nobody else. */
+function readAnswer(answer: string, replyBytes: number): string | Trouble {
+  const body = answer.slice(1);
+  const text = (): string => {
+    const said = parsed(body);
+    return typeof said?.value === 'string' ? said.value : 'no reason given';
+  };
+  switch (answer[0]) {
+    case 'R':
+      return body;
+    case 'L':
+      return { rule: 'reply_too_large', detail: `the reply has ${Number(body)} bytes, ${replyBytes} are allowed` };
+    case 'B':
+      return { rule: 'bad_reply', detail: text() };
+    case 'S':
+      return { rule: 'syntax_error', detail: text() };
+    case 'N':
+      return { rule: 'no_act', detail: noAct };
+    case 'M':
+      return { rule: 'out_of_memory', detail: text() };
+    case 'E':
+      return { rule: 'crash', detail: text() };
+    default:
+      return { rule: 'forged_reply', detail: 'the answer is none of the protocol' };
+  }
+}
+
+function parsed(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** One agent in one sandbox: the host's side of the protocol, the clocks, and the verdict on whatever goes wrong. */
+export class ProcessAgent implements AgentInstance {
+  readonly driver: string;
+  readonly driverVersion: string;
+  readonly meter = 'time';
+  readonly #source: string;
+  readonly #options: LoadOptions;
+  readonly #destroy: () => void;
+  readonly #sandbox: Sandbox;
+  #ended = false;
+  #pending: Pending | undefined;
+  #failed: Fault | undefined;
+  #trouble: Trouble | undefined;
+  #fuel = 0;
+  #wallMs = 0;
+  /** The group's account when the agent got the sandbox, and when it was last asked. */
+  readonly #baseCpuMs: number;
+  #cpuMs: number;
+  #peakMemoryBytes = 0;
+
+  constructor(
+    driver: { name: string; version: string },
+    source: string,
+    options: LoadOptions,
+    sandbox: Sandbox,
+    destroy: () => void,
+  ) {
+    this.driver = driver.name;
+    this.driverVersion = driver.version;
+    this.#source = source;
+    this.#options = options;
+    this.#sandbox = sandbox;
+    this.#destroy = destroy;
+    const { memoryBytes, tasks, logBytes, outputBytes, replyBytes } = options.limits;
+    this.#baseCpuMs = sandbox.cgroup.cpuMs();
+    this.#cpuMs = this.#baseCpuMs;
+    sandbox.assign(
+      {
+        line: (text) => this.#hear(text),
+        overlong: () => this.#stop('reply_too_large', `more than ${replyBytes} bytes`),
+        flood: () => this.#stop('flood', `printed more than ${outputBytes} bytes`),
+        gone: (how) => this.#stop('crash', `the agent's process ended: ${how}`),
+      },
+      { memoryBytes, tasks, logBytes, outputBytes, lineBytes: replyBytes + lineOverheadBytes },
+    );
+  }
+
+  get usage() {
+    this.#measure();
+    if (!this.#ended) this.#peakMemoryBytes = this.#peak();
+    return {
+      fuel: this.#fuel,
+      peakMemoryBytes: this.#peakMemoryBytes,
+      cpuMs: Math.round(this.#cpuMs - this.#baseCpuMs),
+      wallMs: Math.round(this.#wallMs),
+    };
+  }
+
+  async init(config: unknown, fuel: number): Promise<Done | Fault> {
+    const booted = await this.boot(fuel);
+    if (booted.kind === 'fault') return booted;
+    const answer = await this.#call('init', config, fuel - booted.fuel);
+    return { ...(answer.kind === 'fault' ? answer : { kind: 'done' }), fuel: booted.fuel + answer.fuel };
+  }
+
+  /** Runs the top level only, which is all that a check at submission needs. */
+  async boot(fuel: number): Promise<Done | Fault> {
+    const { limits, seed, seat } = this.#options;
+    const sourceBytes = Buffer.byteLength(this.#source);
+    if (sourceBytes > limits.sourceBytes) {
+      this.#stop('source_too_large', `the source has ${sourceBytes} bytes, ${limits.sourceBytes} are allowed`);
+    }
+    const digest = createHash('sha256').update(`${seed}\n${seat}`).digest();
+    const words = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
+    const order = { source: this.#source, seed: digest.toString('hex'), words, replyBytes: limits.replyBytes };
+    const answer = await this.#call('boot', order, fuel);
+    return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
+  }
+
+  async act(observation: unknown, fuel: number): Promise<Reply | Fault> {
+    const answer = await this.#call('act', observation, fuel);
+    if (answer.kind === 'fault') return answer;
+    return { kind: 'reply', value: answer.value, fuel: answer.fuel };
+  }
+
+  async onResult(result: unknown, fuel: number): Promise<Done | Fault> {
+    const answer = await this.#call('onResult', result, fuel);
+    return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
+  }
+
+  log(): string {
+    return this.#sandbox.log();
+  }
+
+  dispose(): void {
+    this.#stop('crash', 'the agent has been disposed of');
+    this.#end();
+  }
+
+  /** One request, one line of answer with the same token. What it costs is what the kernel says it cost. */
+  async #call(
+    verb: Verb,
+    argument: unknown,
+    budgetMs: number,
+  ): Promise<{ kind: 'value'; value: unknown; fuel: number } | Fault> {
+    if (this.#failed) return { ...this.#failed, fuel: 0 };
+    if (this.#trouble !== undefined) return this.#fail(this.#trouble, 0);
+    const startedMs = performance.now();
+    const beforeMs = this.#cpuMs;
+    const answered = await new Promise<string | Trouble>((settle) => {
+      const token = randomBytes(8).toString('hex');
+      this.#pending = { token, settle };
+      this.#watch(token, startedMs, beforeMs, budgetMs);
+      this.#sandbox.send(`${token} ${verb} ${JSON.stringify(argument)}`);
+    });
+    this.#pending = undefined;
+    this.#wallMs += performance.now() - startedMs;
+    this.#measure();
+    const usedMs = this.#cpuMs - beforeMs;
+    const fuel = Math.min(Math.ceil(usedMs), Math.max(0, budgetMs));
+    this.#fuel += fuel;
+    if (typeof answered !== 'string') return this.#fail(answered, fuel);
+    if (usedMs > budgetMs) return this.#fail(overtime(usedMs, budgetMs), fuel);
+    const read = readAnswer(answered, this.#options.limits.replyBytes);
+    if (typeof read !== 'string') return this.#fail(read, fuel);
+    if (verb !== 'act') return { kind: 'value', value: null, fuel };
+    const value = parsed(read);
+    return value
+      ? { kind: 'value', value: value.value, fuel }
+      : this.#fail({ rule: 'bad_reply', detail: 'not JSON' }, fuel);
+  }
+
+  /** Looks at the clocks when the CPU budget could be used up, and again until one of the two limits is reached. */
+  #watch(token: string, startedMs: number, beforeMs: number, budgetMs: number): void {
+    const deadlineMs = startedMs + budgetMs + this.#options.limits.stallMs;
+    const look = (): void => {
+      if (this.#pending?.token !== token) return;
+      this.#measure();
+      const leftMs = budgetMs - (this.#cpuMs - beforeMs);
+      const untilDeadlineMs = deadlineMs - performance.now();
+      if (leftMs < 0) {
+        const { rule, detail } = overtime(budgetMs - leftMs, budgetMs);
+        this.#stop(rule, detail);
+      } else if (untilDeadlineMs <= 0) {
+        this.#stop('timeout', `no reply after ${Math.round(performance.now() - startedMs)} ms`);
+      } else {
+        setTimeout(look, Math.min(leftMs + 1, untilDeadlineMs)).unref();
+      }
+    };
+    setTimeout(look, Math.max(0, budgetMs) + 1);
+  }
+
+  #hear(text: string): void {
+    const pending = this.#pending;
+    if (pending === undefined || !text.startsWith(`${pending.token} `)) {
+      this.#stop('forged_reply', 'the agent spoke on the line of the protocol');
+    } else {
+      this.#pending = undefined;
+      pending.settle(text.slice(pending.token.length + 1));
+    }
+  }
+
+  /** Ends the agent for a reason that its own answer did not give. The first reason counts. */
+  #stop(rule: FaultRule, detail: string): void {
+    const starved = rule === 'crash' && !this.#ended && this.#sandbox.cgroup.oomKills() > 0;
+    this.#trouble ??= starved ? { rule: 'out_of_memory', detail: 'stopped at its limit of memory' } : { rule, detail };
+    const pending = this.#pending;
+    this.#pending = undefined;
+    pending?.settle(this.#trouble);
+    this.#end();
+  }
+
+  #fail(trouble: Trouble, fuel: number): Fault {
+    this.#failed = fault(trouble.rule, trouble.detail, fuel);
+    this.#trouble ??= trouble;
+    this.#end();
+    return this.#failed;
+  }
+
+  #measure(): void {
+    if (!this.#ended) this.#cpuMs = this.#sandbox.cgroup.cpuMs();
+  }
+
+  #peak(): number {
+    return Math.max(0, this.#sandbox.cgroup.peakMemoryBytes() - this.#sandbox.baseMemoryBytes);
+  }
+
+  /** The last look at the accounts, and the end of everything that runs in the sandbox. */
+  #end(): void {
+    if (this.#ended) return;
+    this.#measure();
+    this.#peakMemoryBytes = this.#peak();
+    this.#ended = true;
+    this.#destroy();
+  }
+}
+
+const overtime = (usedMs: number, budgetMs: number): Trouble => ({
+  rule: 'timeout',
+  detail: `used ${Math.ceil(usedMs)} ms of CPU, ${Math.max(0, budgetMs)} are allowed`,
+});

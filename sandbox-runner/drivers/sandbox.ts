@@ -1,0 +1,156 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Duplex, Readable } from 'node:stream';
+import { AgonError } from '../../services/kernel/index.js';
+import { type Bubblewrap, launch, replyFd, requestFd, seccompFd } from './bubblewrap.js';
+import type { Cgroup, GroupLimits } from './cgroup.js';
+import type { Runtime } from './runtimes.js';
+
+/** Whoever uses a sandbox hears of these. */
+export interface SandboxEvents {
+  line(text: string): void;
+  /** A line is longer than any that was asked for. */
+  overlong(): void;
+  flood(): void;
+  gone(how: string): void;
+}
+
+/** While the interpreter starts; an agent's own limits are set before its code arrives. */
+const startLimits: GroupLimits = { memoryBytes: 512 * 1024 * 1024, tasks: 64 };
+const startMs = 20_000;
+const startLineBytes = 64;
+
+/**
+ * One started sandbox: an interpreter in its namespaces that waits for code. It serves one agent in one match and is
+ * then destroyed. The host speaks to it by pipes alone, and never looks at a path that an agent could have made.
+ */
+export class Sandbox {
+  readonly #child: ChildProcess;
+  readonly #requests: Duplex;
+  readonly cgroup: Cgroup;
+  /** Memory of the empty sandbox, which is not the agent's to pay for. */
+  baseMemoryBytes = 0;
+  readonly ready: Promise<this>;
+  #events: SandboxEvents | undefined;
+  #line: Buffer[] = [];
+  #lineBytes = 0;
+  #maxLineBytes = startLineBytes;
+  #output: Buffer[] = [];
+  #keptBytes = 0;
+  #printedBytes = 0;
+  #logBytes = 4_096;
+  #outputBytes = 65_536;
+  #how: string | undefined;
+  #destroyed: Promise<void> | undefined;
+
+  constructor(bubblewrap: Bubblewrap, cgroup: Cgroup, runtime: Runtime, diskBytes: number) {
+    this.cgroup = cgroup;
+    cgroup.limit(startLimits);
+    const { entrances } = cgroup;
+    this.#child = spawn('/bin/sh', launch(bubblewrap, { ...runtime, entrances, diskBytes }, runtime.command), {
+      cwd: '/',
+      env: {},
+      // Descriptors that are not listed here are closed in the child.
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
+    });
+    const pipe = (fd: number): Duplex => this.#child.stdio[fd] as Duplex;
+    this.#requests = pipe(requestFd);
+    // Writing to a sandbox that has just died is no news: its end is heard of by `close`.
+    for (const fd of [1, 2, requestFd, replyFd, seccompFd]) pipe(fd)?.on('error', () => {});
+    pipe(seccompFd)?.end(bubblewrap.seccomp);
+    for (const fd of [1, 2]) (pipe(fd) as Readable)?.on('data', (chunk: Buffer) => this.#print(chunk));
+    pipe(replyFd)?.on('data', (chunk: Buffer) => this.#read(chunk));
+    this.ready = this.#start();
+  }
+
+  /** The limits of one agent, and how much of it is listened to. */
+  assign(
+    events: SandboxEvents,
+    limits: { memoryBytes: number; tasks: number; logBytes: number; outputBytes: number; lineBytes: number },
+  ): void {
+    const { memoryBytes, tasks } = limits;
+    this.cgroup.limit({ memoryBytes: this.baseMemoryBytes + memoryBytes, tasks });
+    this.#logBytes = limits.logBytes;
+    this.#outputBytes = limits.outputBytes;
+    this.#maxLineBytes = limits.lineBytes;
+    this.#events = events;
+    if (this.#how !== undefined) events.gone(this.#how);
+  }
+
+  send(line: string): void {
+    this.#requests.write(`${line}\n`);
+  }
+
+  log(): string {
+    return Buffer.concat(this.#output).toString();
+  }
+
+  /** Safe to call at any time and more than once. */
+  destroy(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    this.#destroyed ??= this.cgroup.destroy();
+    return this.#destroyed;
+  }
+
+  async #start(): Promise<this> {
+    let watchdog: NodeJS.Timeout | undefined;
+    const how = await new Promise<string | undefined>((resolve) => {
+      watchdog = setTimeout(() => resolve(`not ready after ${startMs} ms`), startMs);
+      this.#events = {
+        line: (text) => resolve(text === 'ready' ? undefined : `said ${JSON.stringify(text)}`),
+        overlong: () => resolve('said too much'),
+        flood: () => resolve('printed too much'),
+        gone: resolve,
+      };
+      this.#child.on('error', (error) => this.#gone(error.message));
+      // By then all that it wrote has been read: with the first process ends its whole pid namespace.
+      this.#child.on('close', (code, signal) => this.#gone(signal ?? exitText(code ?? 0)));
+    });
+    clearTimeout(watchdog);
+    this.#events = undefined;
+    if (how === undefined) {
+      this.baseMemoryBytes = this.cgroup.memoryBytes();
+      return this;
+    }
+    const output = this.log().trim();
+    await this.destroy();
+    throw new AgonError('SANDBOX.START_FAILED', `A sandbox does not start: ${how}. ${output}`.trim(), { how, output });
+  }
+
+  #gone(how: string): void {
+    this.#how ??= how;
+    this.#events?.gone(this.#how);
+  }
+
+  #read(chunk: Buffer): void {
+    let rest = chunk;
+    for (;;) {
+      const end = rest.indexOf(10);
+      this.#lineBytes += end < 0 ? rest.length : end;
+      if (this.#lineBytes > this.#maxLineBytes) {
+        this.#line = [];
+        this.#events?.overlong();
+        return;
+      }
+      if (end < 0) {
+        this.#line.push(rest);
+        return;
+      }
+      const line = Buffer.concat([...this.#line, rest.subarray(0, end)]).toString();
+      this.#line = [];
+      this.#lineBytes = 0;
+      rest = rest.subarray(end + 1);
+      this.#events?.line(line);
+    }
+  }
+
+  #print(chunk: Buffer): void {
+    const kept = chunk.subarray(0, Math.max(0, this.#logBytes - this.#keptBytes));
+    if (kept.length > 0) this.#output.push(kept);
+    this.#keptBytes += kept.length;
+    this.#printedBytes += chunk.length;
+    if (this.#printedBytes > this.#outputBytes) this.#events?.flood();
+  }
+}
+
+/** Bubblewrap reports a signal as a shell does. */
+const exitText = (code: number): string => (code > 128 ? `killed by signal ${code - 128}` : `exit code ${code}`);
