@@ -8,6 +8,8 @@ import { type FromCell, type Markers, readMarkers, type ToCell } from './protoco
 export interface CellOptions {
   /** For specs that need a cell which misbehaves. */
   readonly file?: string | undefined;
+  /** An open cell starts processes, which Node's permissions would not let it. Its agents have walls of their own. */
+  readonly open: boolean;
   /** Heap of the cell's own JavaScript; agents' memory is WebAssembly memory and has its own cap. */
   readonly heapMegabytes: number;
 }
@@ -30,6 +32,9 @@ function permissionFlags(): string[] {
   const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission';
   return [flag, `--allow-fs-read=${join(root, '*')}`, '--allow-worker', '--no-warnings'];
 }
+
+const environment = (names: readonly string[]): NodeJS.ProcessEnv =>
+  Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 
 /** A file that only its two descriptors know: it has no name any more by the time the cell starts. */
 function openMarkers(): number {
@@ -61,10 +66,10 @@ export class CellProcess {
       execArgv: [
         `--max-old-space-size=${options.heapMegabytes}`,
         `--stack-size=${nativeStackKilobytes}`,
-        ...(options.file === undefined ? permissionFlags() : []),
+        ...(options.file === undefined && !options.open ? permissionFlags() : []),
       ],
       // Local time must be the same everywhere; nothing else of the host's environment is a cell's business.
-      env: { TZ: 'UTC', ...(process.env.SystemRoot ? { SystemRoot: process.env.SystemRoot } : {}) },
+      env: { TZ: 'UTC', ...environment(options.open ? ['PATH', 'HOME', 'SystemRoot'] : ['SystemRoot']) },
       // The fourth place is `markerFd` on the other side.
       stdio: ['ignore', 'ignore', 'pipe', this.#markersFd, 'ipc'],
     });

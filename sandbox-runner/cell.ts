@@ -5,14 +5,34 @@
 import { writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { asAgonError } from '../services/kernel/index.js';
-import type { AgentInstance } from './drivers/driver.js';
+import type { AgentInstance, Driver } from './drivers/driver.js';
+import { ProcessDriver } from './drivers/process.js';
+import type { Language } from './drivers/runtimes.js';
 import { WasmDriver } from './drivers/wasm.js';
 import { gameNamed } from './games/index.js';
-import { defaultLimits } from './limits.js';
-import { type FromCell, MarkerWriter, markerFd, type ToCell } from './protocol.js';
+import { defaultLimits, type Limits } from './limits.js';
+import { type AgentRuntime, driverNames, type FromCell, MarkerWriter, markerFd, type ToCell } from './protocol.js';
 import { type MatchRecord, playMatch } from './referee.js';
 
-const driver = new WasmDriver();
+const wasm = new WasmDriver();
+/** Opened when an agent first needs one, and kept: starting the first sandbox is what takes long. */
+const processes = new Map<Language, Promise<ProcessDriver>>();
+
+async function driverFor(runtime: AgentRuntime, limits: Limits): Promise<Driver> {
+  if (runtime === 'javascript') return wasm;
+  let driver = processes.get(runtime);
+  if (!driver) {
+    driver = ProcessDriver.open(runtime);
+    processes.set(runtime, driver);
+    // What this machine lacks today, it may have tomorrow.
+    driver.catch(() => processes.delete(runtime));
+    await (await driver).warm(SANDBOXES_WARM, limits);
+  }
+  return driver;
+}
+
+/** One for each seat of the next match. */
+const SANDBOXES_WARM = 2;
 
 const tell = (message: FromCell): void => {
   process.send?.(message);
@@ -22,16 +42,18 @@ const markers = new MarkerWriter((text, position) => writeSync(markerFd, text, p
 
 async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchRecord> {
   const seats: AgentInstance[] = [];
+  const { seed, limits, runtimes } = order;
   try {
     for (const [seat, source] of order.sources.entries()) {
-      seats.push(await driver.load(source, { seed: order.seed, seat, limits: order.limits }));
+      const driver = await driverFor(runtimes[seat] ?? 'javascript', limits);
+      seats.push(await driver.load(source, { seed, seat, limits }));
     }
     return await playMatch({
       game: gameNamed(order.game),
-      seed: order.seed,
+      seed,
       seats,
-      limits: order.limits,
-      driver: driver.name,
+      limits,
+      driver: driverNames(runtimes),
       agents: order.digests,
       onTurn: (_turn, seat, last) => markers.turn(seat, last),
     });
@@ -46,6 +68,7 @@ async function answer(message: Exclude<ToCell, { kind: 'leave' }>): Promise<From
   try {
     if (message.kind === 'play') return { kind: 'played', order, record: await play(message) };
     markers.turn(0, undefined);
+    const driver = await driverFor(message.runtime, message.limits);
     return { kind: 'checked', order, check: await driver.check(message.source, message.limits) };
   } catch (error) {
     const { code, message: text } = asAgonError(error);
@@ -65,11 +88,18 @@ function watchParent(): void {
   new Worker(program, { eval: true, workerData: process.ppid, resourceLimits }).unref();
 }
 
-process.on('disconnect', () => process.exit(0));
+/** Sandboxes end with this process in any case; leaving in peace also clears away what the kernel keeps of them. */
+async function leave(): Promise<never> {
+  const opened = await Promise.allSettled(processes.values());
+  await Promise.allSettled(opened.map((each) => each.status === 'fulfilled' && each.value.close()));
+  process.exit(0);
+}
+
+process.on('disconnect', leave);
 process.on('message', (message: ToCell) => {
-  if (message.kind === 'leave') process.exit(0);
-  void answer(message).then(tell);
+  if (message.kind === 'leave') void leave();
+  else void answer(message).then(tell);
 });
 watchParent();
-await driver.warm(2, defaultLimits);
+await wasm.warm(2, defaultLimits);
 tell({ kind: 'ready' });

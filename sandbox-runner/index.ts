@@ -1,5 +1,6 @@
 /** The public face of the sandbox runner; nothing outside this folder imports anything deeper. */
 export { type HouseAgent, houseAgentSource, houseAgents } from './agents/index.js';
+export { Cells } from './cells.js';
 export type {
   AgentInstance,
   Driver,
@@ -11,6 +12,7 @@ export type {
   Usage,
 } from './drivers/driver.js';
 export { faultRules } from './drivers/driver.js';
+export { ProcessDriver, whyNoProcessSandboxes } from './drivers/process.js';
 export { WasmDriver } from './drivers/wasm.js';
 export {
   type Action,
@@ -24,8 +26,8 @@ export {
   ticTacToe,
 } from './games/index.js';
 export { defaultLimits, type Limits, limitsFrom } from './limits.js';
-export { CellPool, type PoolOptions } from './pool.js';
-export { codeDigest, type MatchJob } from './protocol.js';
+export type { PoolOptions } from './pool.js';
+export { type AgentRuntime, codeDigest, type MatchAgent, type MatchJob } from './protocol.js';
 export {
   type MatchOutcome,
   type MatchRecord,

@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { houseAgentSource } from './agents/index.js';
+import { Cells } from './cells.js';
+import { whyNoProcessSandboxes } from './drivers/process.js';
 import type { Limits } from './limits.js';
 import { root } from './paths.js';
 import { CellPool, type PoolOptions } from './pool.js';
@@ -171,7 +173,9 @@ describe('a pool', () => {
     const pool = open();
     expect(await pool.check(first.source)).toEqual({ ok: true });
     expect(await pool.check('function act( {')).toMatchObject({ ok: false, rule: 'syntax_error' });
-    expect(await pool.check('[].indexOf.call({ length: 2 ** 53 - 1 }, 1)', { wallMs: 1_000 })).toMatchObject({
+    expect(
+      await pool.check('[].indexOf.call({ length: 2 ** 53 - 1 }, 1)', 'javascript', { wallMs: 1_000 }),
+    ).toMatchObject({
       ok: false,
       rule: 'timeout',
     });
@@ -222,8 +226,8 @@ describe('closing', () => {
     const host = join(folder, 'host.mjs');
     writeFileSync(
       host,
-      `import { CellPool } from ${JSON.stringify(module)};
-       const pool = new CellPool({ size: 2 });
+      `import { Cells } from ${JSON.stringify(module)};
+       const pool = new Cells({ size: 2 });
        pool.play(${JSON.stringify(job([hung, first]))});
        setTimeout(() => { process.stdout.write(pool.pids.join(' ')); process.kill(process.pid, 'SIGKILL'); }, 2500);`,
     );
@@ -251,5 +255,24 @@ describe('turn markers', () => {
     writer.turn(1, turn(1));
     expect(readMarkers(file, 2)).toEqual({ seat: 1, turns: [turn(1)] });
     expect(readMarkers(file, 1)).toEqual({ seat: undefined, turns: [] });
+  });
+});
+
+describe('cells for every runtime', () => {
+  it('let an agent in Python and one in JavaScript meet', { timeout: 120_000 }, async (context) => {
+    const why = whyNoProcessSandboxes();
+    if (why) context.skip(`process sandboxes: ${why}`);
+    const cells = new Cells({ size: 1 });
+    onTestFinished(() => cells.close({ kill: true }));
+    const source = 'def act(observation):\n    return observation["legal"][0]\n';
+    const python = { source, codeDigest: codeDigest(source), runtime: 'python' } as const;
+    expect(await cells.check(source, 'python')).toEqual({ ok: true });
+    expect(await cells.check('def act(', 'python')).toMatchObject({ ok: false, rule: 'syntax_error' });
+    const record = await cells.play(job([first, python]));
+    expect(record).toMatchObject({ driver: 'wasm+process/python', outcome: { winner: 0, reason: 'line' } });
+    expect(record.usage.map(({ driver, meter }) => [driver, meter])).toEqual([
+      ['wasm', 'fuel'],
+      ['process/python', 'time'],
+    ]);
   });
 });

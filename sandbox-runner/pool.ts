@@ -4,7 +4,7 @@ import { CellProcess } from './cell-process.js';
 import type { SourceCheck } from './drivers/driver.js';
 import { gameNamed } from './games/index.js';
 import { type Limits, limitsFrom } from './limits.js';
-import { codeDigest, type FromCell, type MatchJob, type ToCell } from './protocol.js';
+import { type AgentRuntime, codeDigest, driverNames, type FromCell, type MatchJob, type ToCell } from './protocol.js';
 import { forfeit, type MatchRecord } from './referee.js';
 
 export type { MatchJob };
@@ -15,12 +15,14 @@ export interface PoolOptions {
   /** Jobs that may wait for a cell before `play` refuses more. */
   readonly queueLength?: number;
   readonly heapMegabytes?: number;
+  /** Open cells can play agents of every runtime, and have one wall less for those that need none. */
+  readonly open?: boolean;
   readonly cellFile?: string;
 }
 
 type Work =
   | { readonly kind: 'play'; readonly job: MatchJob; readonly limits: Limits }
-  | { readonly kind: 'check'; readonly source: string; readonly limits: Limits };
+  | { readonly kind: 'check'; readonly source: string; readonly runtime: AgentRuntime; readonly limits: Limits };
 
 interface Task {
   readonly work: Work;
@@ -58,7 +60,7 @@ export class CellPool {
   readonly #whenChanged: (() => void)[] = [];
 
   constructor(options: PoolOptions = {}) {
-    this.#options = { size: availableParallelism(), queueLength: 10_000, heapMegabytes: 128, ...options };
+    this.#options = { size: availableParallelism(), queueLength: 10_000, heapMegabytes: 128, open: false, ...options };
     invariant(this.#options.size > 0, 'A pool has at least one cell.');
     this.#fill();
   }
@@ -92,8 +94,12 @@ export class CellPool {
   }
 
   /** Says at submission whether a source could play at all. */
-  async check(source: string, limits: Partial<Limits> = {}): Promise<SourceCheck> {
-    return (await this.#submit({ kind: 'check', source, limits: limitsFrom(limits) })) as SourceCheck;
+  async check(
+    source: string,
+    runtime: AgentRuntime = 'javascript',
+    limits: Partial<Limits> = {},
+  ): Promise<SourceCheck> {
+    return (await this.#submit({ kind: 'check', source, runtime, limits: limitsFrom(limits) })) as SourceCheck;
   }
 
   /** Waits for the matches under way, or with `kill` gives them up. No cell is left behind either way. */
@@ -130,9 +136,9 @@ export class CellPool {
   }
 
   #start(): void {
-    const { cellFile: file, heapMegabytes } = this.#options;
+    const { cellFile: file, heapMegabytes, open } = this.#options;
     const process = new CellProcess(
-      { file, heapMegabytes },
+      { file, heapMegabytes, open },
       {
         ready: () => {
           clearTimeout(startWatchdog);
@@ -229,7 +235,7 @@ export class CellPool {
 }
 
 function orderFor(work: Work, order: number): ToCell {
-  if (work.kind === 'check') return { kind: 'check', order, source: work.source, limits: work.limits };
+  if (work.kind === 'check') return { ...work, order };
   const { game, seed, agents } = work.job;
   const sources = agents.map((agent) => agent.source);
   return {
@@ -238,6 +244,7 @@ function orderFor(work: Work, order: number): ToCell {
     game,
     seed,
     sources,
+    runtimes: runtimesOf(work.job),
     digests: agents.map((agent) => agent.codeDigest),
     limits: work.limits,
   };
@@ -254,8 +261,20 @@ function lost(
   const { job, limits } = work;
   const agents = job.agents.map((agent) => agent.codeDigest);
   const game = gameNamed(job.game);
-  return forfeit({ game, seed: job.seed, driver: 'wasm', agents, turns, limits, seat, reason, detail });
+  return forfeit({
+    game,
+    seed: job.seed,
+    driver: driverNames(runtimesOf(job)),
+    agents,
+    turns,
+    limits,
+    seat,
+    reason,
+    detail,
+  });
 }
+
+const runtimesOf = (job: MatchJob) => job.agents.map(({ runtime = 'javascript' }) => runtime);
 
 const poolClosed = (): AgonError => new AgonError('SANDBOX.CLOSED', 'The pool of cells has been closed.');
 

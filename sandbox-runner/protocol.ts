@@ -1,8 +1,16 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { SourceCheck } from './drivers/driver.js';
+import type { Language } from './drivers/runtimes.js';
 import type { Limits } from './limits.js';
 import type { MatchRecord, TurnRecord } from './referee.js';
+
+/** JavaScript runs in WebAssembly, where it always does the same; the others are processes in sandboxes of their own. */
+export type AgentRuntime = 'javascript' | Language;
+
+/** The drivers of a match, by name. Which one ran which seat stands in the usage. */
+export const driverNames = (runtimes: readonly AgentRuntime[]): string =>
+  [...new Set(runtimes.map((runtime) => (runtime === 'javascript' ? 'wasm' : `process/${runtime}`)))].join('+');
 
 /** What the arena asks for: one match between sources that are known by their digests. */
 export interface MatchJob {
@@ -10,8 +18,15 @@ export interface MatchJob {
   readonly game: string;
   readonly seed: string;
   /** By seat. */
-  readonly agents: readonly { readonly source: string; readonly codeDigest: string }[];
+  readonly agents: readonly MatchAgent[];
   readonly limits?: Partial<Limits>;
+}
+
+export interface MatchAgent {
+  readonly source: string;
+  readonly codeDigest: string;
+  /** JavaScript when left out. */
+  readonly runtime?: AgentRuntime;
 }
 
 /** SHA-256 of the source in UTF-8, in hexadecimal: the name by which a record refers to code. */
@@ -24,10 +39,17 @@ export type ToCell =
       readonly game: string;
       readonly seed: string;
       readonly sources: readonly string[];
+      readonly runtimes: readonly AgentRuntime[];
       readonly digests: readonly string[];
       readonly limits: Limits;
     }
-  | { readonly kind: 'check'; readonly order: number; readonly source: string; readonly limits: Limits }
+  | {
+      readonly kind: 'check';
+      readonly order: number;
+      readonly source: string;
+      readonly runtime: AgentRuntime;
+      readonly limits: Limits;
+    }
   | { readonly kind: 'leave' };
 
 export type FromCell =

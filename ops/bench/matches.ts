@@ -1,4 +1,4 @@
-import { CellPool, codeDigest, houseAgentSource } from '../../sandbox-runner/index.js';
+import { Cells, codeDigest, houseAgentSource } from '../../sandbox-runner/index.js';
 import { packageRoot } from '../../services/adapters/compiled.js';
 import { startChild } from './child.js';
 import { installKaggle } from './peers.js';
@@ -13,7 +13,7 @@ const WASM_MATCHES = 400;
  */
 export async function matches(options: BenchOptions): Promise<Report> {
   const kaggle = startChild(installKaggle(), [`${packageRoot}/ops/bench/kaggle.py`]);
-  const pool = new CellPool({ size: 1 });
+  const pool = new Cells({ size: 1 });
   const source = await houseAgentSource('random');
   const agents = Array.from({ length: 2 }, () => ({ source, codeDigest: codeDigest(source) }));
   let played = 0;

@@ -1,11 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import {
-  CellPool,
+  type AgentRuntime,
+  Cells,
   codeDigest,
   gameNamed,
   houseAgentSource,
   houseAgents,
+  type MatchAgent,
   type MatchRecord,
   replay,
 } from '../../sandbox-runner/index.js';
@@ -13,16 +15,23 @@ import { AgonError } from '../../services/kernel/index.js';
 import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
 
 /** An agent as an author names one: a file, or one of the house's by its name. */
-interface Player {
-  readonly name: string;
-  readonly source: string;
-  readonly codeDigest: string;
-}
+type Player = Required<MatchAgent> & { readonly name: string };
 
 async function playerOf(reference: string): Promise<Player> {
-  const isFile = /\.[cm]?js$/.test(reference) || existsSync(reference);
+  const isFile = extname(reference) !== '' || existsSync(reference);
   const source = isFile ? readSource(reference) : await houseAgentSource(reference);
-  return { name: isFile ? basename(reference) : reference, source, codeDigest: codeDigest(source) };
+  const runtime = isFile ? runtimeOf(reference) : 'javascript';
+  return { name: isFile ? basename(reference) : reference, source, runtime, codeDigest: codeDigest(source) };
+}
+
+const RUNTIMES: Readonly<Record<string, AgentRuntime>> = { '.js': 'javascript', '.mjs': 'javascript', '.py': 'python' };
+
+/** What runs a file, unless its author says otherwise. */
+export function runtimeOf(file: string): AgentRuntime {
+  const runtime = RUNTIMES[extname(file)];
+  if (runtime) return runtime;
+  const known = Object.keys(RUNTIMES).join(', ');
+  throw new AgonError('FILE.UNKNOWN_LANGUAGE', `${file}: an agent is a file that ends in one of ${known}.`);
 }
 
 export function readSource(file: string): string {
@@ -34,8 +43,8 @@ export function readSource(file: string): string {
 }
 
 /** Plays in the sandboxes of the arena, with its limits, and records nothing. */
-async function withPool<T>(use: (pool: CellPool) => Promise<T>): Promise<T> {
-  const pool = new CellPool();
+async function withPool<T>(use: (pool: Cells) => Promise<T>): Promise<T> {
+  const pool = new Cells();
   try {
     return await use(pool);
   } finally {
@@ -43,7 +52,8 @@ async function withPool<T>(use: (pool: CellPool) => Promise<T>): Promise<T> {
   }
 }
 
-const template = (game: string) => `// Plays ${game}. Try it with: agon agent test <this file> --game ${game}
+const templates = {
+  javascript: (game: string, file: string) => `// Plays ${game}. Try it with: agon agent test ${file} --game ${game}
 
 /** Called once before the first turn. */
 export function init(config) {
@@ -60,23 +70,44 @@ export function act(observation) {
 export function onResult(result) {
   // result: { game, seat, winner, score, reason }
 }
-`;
+`,
+  python: (game: string, file: string) => `# Plays ${game}. Try it with: agon agent test ${file} --game ${game}
+import random
+
+
+def init(config):
+    """Called once before the first turn. config: game, version, seat, seats, turnMs, bankMs."""
+
+
+def act(observation):
+    """Called on every turn: look at the observation, return one of its legal actions."""
+    return random.choice(observation["legal"])
+
+
+def on_result(result):
+    """Called once at the end. result: game, seat, winner, score, reason."""
+`,
+};
+
+export type Language = keyof typeof templates;
+export const languages = Object.keys(templates) as Language[];
 
 export async function initAgent(
   name: string,
-  options: OutputOptions & { game: string; folder: string },
+  options: OutputOptions & { game: string; folder: string; language: Language },
 ): Promise<number> {
-  const file = join(options.folder, `${name}.js`);
+  const { game, language } = options;
+  const file = join(options.folder, `${name}.${language === 'python' ? 'py' : 'js'}`);
   try {
-    writeFileSync(file, template(options.game), { flag: 'wx' });
+    writeFileSync(file, templates[language](game, file), { flag: 'wx' });
   } catch (error) {
     const exists = (error as NodeJS.ErrnoException).code === 'EEXIST';
     throw exists
       ? new AgonError('FILE.EXISTS', `${file} is there already and was left as it is. Choose another name.`)
       : new AgonError('FILE.UNWRITABLE', `${file} cannot be written: ${(error as Error).message}.`);
   }
-  const next = `agon agent test ${file} --game ${options.game}`;
-  print(options, { file, game: options.game, next }, `${colour.green('written')}: ${file}\nnext: ${next}`);
+  const next = `agon agent test ${file} --game ${game}`;
+  print(options, { file, game, language, next }, `${colour.green('written')}: ${file}\nnext: ${next}`);
   return EXIT.ok;
 }
 
@@ -104,7 +135,7 @@ export async function testAgent(
   let played = 0;
   const faults: string[] = [];
   const tallies = await withPool(async (pool) => {
-    const checked = await pool.check(mine.source);
+    const checked = await pool.check(mine.source, mine.runtime);
     if (!checked.ok) {
       throw new AgonError('AGENTS.BROKEN_CODE', `${mine.name} cannot play: ${checked.rule}: ${checked.detail}`);
     }

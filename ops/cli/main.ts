@@ -3,7 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { gameNames } from '../../sandbox-runner/index.js';
 import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { version } from '../version.js';
-import { initAgent, playOnce, testAgent } from './author.js';
+import { initAgent, languages, playOnce, testAgent } from './author.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
 import {
   listMatches,
@@ -106,6 +106,7 @@ const game = new Option('--game <game>', 'the game to play').choices(gameNames).
 command(agent, 'init', 'Write a first agent to start from.')
   .argument('<name>', "the agent's name, and its file's")
   .addOption(game)
+  .addOption(new Option('--language <language>', 'what to write it in').choices(languages).default('javascript'))
   .option('--folder <folder>', 'where to write it', '.')
   .action(run((name: string, flags) => initAgent(name, flags)));
 command(

@@ -12,7 +12,7 @@ import { Projector, runProjections } from '../../projections/engine/projector.js
 import { openDatabase } from '../../projections/sinks/database.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
 import { upcast, views } from '../../projections/views.js';
-import { CellPool, defaultLimits, gameNames, startRunner } from '../../sandbox-runner/index.js';
+import { Cells, defaultLimits, gameNames, startRunner } from '../../sandbox-runner/index.js';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
@@ -124,7 +124,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     });
     const handle = createHandle({ store, onHandled: metrics.onHandled });
     const artifacts = new FileArtifacts(folder.paths.artifacts);
-    const pool = new CellPool({ size: config.cells });
+    const pool = new Cells({ size: config.cells });
     started('cells', pool, () => pool.close({ kill: true }));
     const token = folder.operatorToken();
     const ports: GatewayPorts = {

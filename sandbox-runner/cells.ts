@@ -1,0 +1,51 @@
+import type { SourceCheck } from './drivers/driver.js';
+import type { Limits } from './limits.js';
+import { CellPool, type PoolOptions } from './pool.js';
+import type { AgentRuntime, MatchJob } from './protocol.js';
+import type { MatchRecord } from './referee.js';
+
+/**
+ * Cells for agents of every runtime. Those in JavaScript get the cells with the most walls around them; open cells, which
+ * may start processes, are there from the first match that needs one.
+ *
+ * @example const record = await cells.play({ matchId, game: 'connect-four', seed, agents });
+ */
+export class Cells {
+  readonly #options: PoolOptions;
+  readonly #closed: CellPool;
+  #open: CellPool | undefined;
+
+  constructor(options: PoolOptions = {}) {
+    this.#options = options;
+    this.#closed = new CellPool(options);
+  }
+
+  /** Process ids of the cells, for operators. */
+  get pids(): readonly number[] {
+    return [...this.#closed.pids, ...(this.#open?.pids ?? [])];
+  }
+
+  get waiting(): number {
+    return this.#closed.waiting + (this.#open?.waiting ?? 0);
+  }
+
+  play(job: MatchJob): Promise<MatchRecord> {
+    return this.#poolFor(job.agents.map(({ runtime = 'javascript' }) => runtime)).play(job);
+  }
+
+  /** Says at submission whether a source could play at all. */
+  check(source: string, runtime: AgentRuntime = 'javascript', limits: Partial<Limits> = {}): Promise<SourceCheck> {
+    return this.#poolFor([runtime]).check(source, runtime, limits);
+  }
+
+  /** Waits for the matches under way, or with `kill` gives them up. No cell is left behind either way. */
+  async close(options: { readonly kill?: boolean } = {}): Promise<void> {
+    await Promise.all([this.#closed.close(options), this.#open?.close(options)]);
+  }
+
+  #poolFor(runtimes: readonly AgentRuntime[]): CellPool {
+    if (runtimes.every((runtime) => runtime === 'javascript')) return this.#closed;
+    this.#open ??= new CellPool({ ...this.#options, open: true });
+    return this.#open;
+  }
+}
