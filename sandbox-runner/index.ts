@@ -13,6 +13,7 @@ export type {
 } from './drivers/driver.js';
 export { faultRules } from './drivers/driver.js';
 export { ProcessDriver, whyNoProcessSandboxes } from './drivers/process.js';
+export { executable, type Language, type Runtime, runtimeFor } from './drivers/runtimes.js';
 export { WasmDriver } from './drivers/wasm.js';
 export {
   type Action,
@@ -25,7 +26,7 @@ export {
   type Outcome,
   ticTacToe,
 } from './games/index.js';
-export { defaultLimits, type Limits, limitsFrom } from './limits.js';
+export { type Allowance, allowanceOf, defaultLimits, type Limits, limitsFrom, type Meter } from './limits.js';
 export type { PoolOptions } from './pool.js';
 export { type AgentRuntime, codeDigest, type MatchAgent, type MatchJob } from './protocol.js';
 export {

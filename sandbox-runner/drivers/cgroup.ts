@@ -51,6 +51,10 @@ const unavailable = (reason: string): AgonError =>
 const put = (folder: string, file: string, value: number | string): void =>
   writeFileSync(join(folder, file), String(value));
 
+const ensureFolder = (folder: string): void => {
+  if (!existsSync(folder)) mkdirSync(folder);
+};
+
 /** A counter that is read on every turn: the file stays open, and a read is one system call. */
 class Counter {
   readonly #fd: number;
@@ -172,7 +176,7 @@ class CgroupV2 implements Cgroup {
 
   constructor(folder: string) {
     this.#folder = folder;
-    mkdirSync(folder, { recursive: true });
+    ensureFolder(folder);
     this.entrances = [join(folder, 'cgroup.procs')];
     put(folder, 'cpu.max', `${periodUs} ${periodUs}`);
     put(folder, 'memory.oom.group', 1);
@@ -252,7 +256,7 @@ function treeV1(mounted: readonly (readonly [string, string])[]): CgroupTree {
   const parents = mounted.map(([name, folder]) => [name, join(folder, parentName)] as const);
   for (const [name, parent] of parents) {
     try {
-      mkdirSync(parent, { recursive: true });
+      ensureFolder(parent);
       sweep(parent);
     } catch (error) {
       throw unavailable(`the ${name} cgroup cannot be written (${(error as NodeJS.ErrnoException).code})`);
@@ -270,7 +274,7 @@ function treeV2(own: string): CgroupTree {
   const parent = join(own, parentName);
   try {
     delegate(own);
-    mkdirSync(parent, { recursive: true });
+    ensureFolder(parent);
     delegate(parent);
     sweep(parent);
   } catch (error) {
@@ -294,7 +298,7 @@ function delegate(folder: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
     const aside = join(folder, 'host');
-    mkdirSync(aside, { recursive: true });
+    ensureFolder(aside);
     for (const pid of readFileSync(join(folder, 'cgroup.procs'), 'latin1').trim().split('\n')) {
       put(aside, 'cgroup.procs', pid);
     }

@@ -1,0 +1,33 @@
+/** Places of the host that tell something or do something. They are opened and closed, nothing is written to them. */
+export const places: readonly { readonly path: string; readonly write?: true }[] = [
+  { path: '/proc/self/environ' },
+  { path: '/proc/kallsyms' },
+  { path: '/proc/keys' },
+  { path: '/proc/cmdline' },
+  { path: '/proc/interrupts' },
+  { path: '/proc/timer_list' },
+  { path: '/proc/1/cmdline' },
+  { path: '/proc/self/mounts' },
+  { path: '/proc/net/tcp' },
+  { path: '/proc/self/ns/net' },
+  { path: '/proc/self/mem', write: true },
+  { path: '/proc/sysrq-trigger', write: true },
+  { path: '/proc/sys/vm/drop_caches', write: true },
+  { path: '/proc/sys/kernel/core_pattern', write: true },
+  { path: '/sys/kernel/notes' },
+  { path: '/sys/fs/cgroup' },
+  { path: '/sys/class' },
+  { path: '/dev/kmsg' },
+  { path: '/dev/ptmx' },
+  { path: '/etc' },
+  { path: '/var' },
+  { path: '/home' },
+  { path: '/run' },
+];
+
+/** Actions that look like verdicts. */
+export const forgeries = [
+  { name: 'forging the outcome', json: '{"winner":0,"scores":[1,0],"reason":"line","detail":"","seatAtFault":null}' },
+  { name: "forging the other seat's fault", json: '{"kind":"fault","rule":"crash","seatAtFault":1,"winner":0}' },
+  { name: 'forging a finished match', json: '{"kind":"played","record":{"outcome":{"winner":0}},"winner":0}' },
+] as const;

@@ -1,0 +1,104 @@
+import { spawn } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import type { Runtime } from '../../sandbox-runner/index.js';
+import type { Attack, Seen } from './attack.js';
+import type { World } from './world.js';
+
+const controlMs = 10_000;
+
+interface Naive {
+  ask(): Promise<Seen>;
+  end(): void;
+}
+
+/**
+ * A host without any sandbox, as careless as hosts used to be: the agent is a plain child with the host's rights,
+ * environment and an open file of the host, and whatever it writes anywhere in the form of an answer is believed. The
+ * attacks bound themselves, so that one that succeeds here does no harm.
+ */
+function naiveHost(runtime: Runtime, source: string, world: World): Naive {
+  const [program = '', ...args] = runtime.command;
+  const folder = mkdtempSync(join(tmpdir(), 'agon-control-'));
+  const leaked = openSync(world.facts.secretFile, 'r');
+  const child = spawn(program, args, {
+    cwd: folder,
+    env: { ...process.env, ...runtime.environment },
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'ignore', leaked],
+  });
+  closeSync(leaked);
+  const requests = child.stdio[3] as Duplex;
+  const replies = child.stdio[4] as Duplex;
+  for (const pipe of [requests, replies]) pipe.on('error', () => {});
+  let log = '';
+  let text = '';
+  let hear: (answer: string) => void = () => {};
+  const listen = (chunk: Buffer): void => {
+    text += chunk.toString();
+    const lines = text.split('\n');
+    text = lines.pop() ?? '';
+    for (const line of lines) if (/^\S+ [A-Z]/.test(line)) hear(line.slice(line.indexOf(' ') + 1));
+  };
+  replies.on('data', listen);
+  child.stdout?.on('data', (chunk: Buffer) => {
+    log = (log + chunk.toString()).slice(0, 100_000);
+    if (chunk.length < 1_000) listen(chunk);
+  });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    log = (log + chunk.toString()).slice(0, 100_000);
+  });
+  const ended = new Promise<string>((resolve) => {
+    child.once('close', () => resolve('ended'));
+    child.once('error', () => resolve('ended'));
+    setTimeout(() => resolve('ended'), controlMs).unref();
+  });
+  const call = (verb: string, argument: unknown): Promise<string> => {
+    const answered = new Promise<string>((resolve) => {
+      hear = resolve;
+    });
+    requests.write(`t ${verb} ${JSON.stringify(argument)}\n`);
+    return Promise.race([answered, ended]);
+  };
+
+  return {
+    async ask() {
+      const words = [1, 2, 3, 4];
+      let answer = await call('boot', { source, seed: 'control', words, replyBytes: 2 ** 30 });
+      if (answer.startsWith('R')) answer = await call('init', world.facts);
+      if (answer.startsWith('R')) answer = await call('act', world.facts);
+      const seen: Pick<Seen, 'reply' | 'fault'> = answer.startsWith('R')
+        ? { reply: JSON.parse(answer.slice(1)) }
+        : { fault: { rule: 'ended', detail: `${answer} ${log}`.slice(0, 300) } };
+      return {
+        ...seen,
+        get log() {
+          return log;
+        },
+      };
+    },
+    end() {
+      try {
+        if (child.pid) process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // All of its group have ended by themselves.
+      }
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Plays the attack without a sandbox. */
+export async function control(runtime: Runtime, attack: Attack, world: World): Promise<Seen> {
+  const neighbour = attack.neighbour === undefined ? undefined : naiveHost(runtime, attack.neighbour, world);
+  const agent = naiveHost(runtime, attack.source, world);
+  try {
+    await neighbour?.ask();
+    return await agent.ask();
+  } finally {
+    agent.end();
+    neighbour?.end();
+  }
+}

@@ -1,0 +1,230 @@
+import type { Attack } from './attack.js';
+import { forgeries, places } from './common.js';
+
+/** `body` is that of an async function of `o`, the facts; it returns whether it worked, or what it found. */
+const node = (body: string): string => `
+const fs = require('node:fs'), net = require('node:net'), dgram = require('node:dgram'), path = require('node:path');
+const child = require('node:child_process'), { Worker } = require('node:worker_threads');
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const receive = (socket) => new Promise((resolve, reject) => {
+  socket.once('data', (data) => resolve(String(data))).once('error', reject);
+});
+const held = [];
+async function attempt(o) { ${body} }
+async function act(o) {
+  try {
+    const got = await attempt(o);
+    return typeof got === 'boolean' ? { worked: got } : { worked: false, found: String(got) };
+  } catch (error) {
+    return { worked: false, why: String(error) };
+  }
+}`;
+
+const attack = (name: string, body: string, rest: Partial<Attack> = {}): Attack => ({
+  name,
+  source: node(body),
+  ...rest,
+});
+
+const resources: Attack[] = [
+  attack(
+    'fork bomb',
+    `for (let i = 0; i < 6; i += 1) held.push(child.spawn(process.execPath, ['-e', 'setTimeout(() => {}, 5000)'], { stdio: 'ignore' }));
+     let dead = 0;
+     for (const each of held) each.on('error', () => { dead += 1; }).on('exit', () => { dead += 1; });
+     await sleep(1000);
+     return dead === 0;`,
+    { limits: { turnMs: 4_000 }, stopped: ['answered', 'out_of_memory', 'crash'] },
+  ),
+  attack(
+    'thread bomb',
+    `await Promise.all(Array.from({ length: 40 }, () => new Promise((resolve, reject) => {
+       new Worker('setTimeout(() => {}, 3000)', { eval: true, resourceLimits: { maxOldGenerationSizeMb: 8 } })
+         .once('online', resolve).once('error', reject);
+     })));
+     return true;`,
+    { limits: { turnMs: 4_000 }, stopped: ['answered', 'out_of_memory', 'crash', 'timeout'] },
+  ),
+  attack('memory bomb', 'while (held.length < 200) held.push(Buffer.alloc(1e6, 1)); return true;', {
+    stopped: ['out_of_memory'],
+  }),
+  attack('memory bomb on the heap', 'while (held.length < 2e7) held.push({ n: held.length }); return true;', {
+    limits: { turnMs: 8_000 },
+    stopped: ['out_of_memory'],
+  }),
+  attack('CPU loop', 'const end = performance.now() + 1000; while (performance.now() < end); return true;', {
+    limits: { turnMs: 200 },
+    stopped: ['timeout'],
+  }),
+  attack('CPU loop in a thread', `new Worker('for (;;);', { eval: true }); await sleep(1500); return true;`, {
+    limits: { turnMs: 200 },
+    stopped: ['timeout'],
+  }),
+  attack('sleep', 'await sleep(1500); return true;', { limits: { turnMs: 100, stallMs: 300 }, stopped: ['timeout'] }),
+  attack('a sleep that blocks', 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500); return true;', {
+    limits: { turnMs: 100, stallMs: 300 },
+    stopped: ['timeout'],
+  }),
+  {
+    name: 'timing out in init',
+    source: `const init = () => new Promise((resolve) => setTimeout(resolve, 1500)); const act = () => ({ worked: true });`,
+    limits: { initMs: 300, stallMs: 300 },
+    stopped: ['timeout'],
+  },
+  attack(
+    'ignoring signals',
+    `process.on('SIGTERM', () => {}).on('SIGINT', () => {}); await sleep(1500); return true;`,
+    {
+      limits: { turnMs: 100, stallMs: 300 },
+      stopped: ['timeout'],
+    },
+  ),
+  attack('stdout flood', 'for (let i = 0; i < 80; i += 1) { fs.writeSync(1, "x".repeat(1e5)); } return true;', {
+    stopped: ['flood'],
+  }),
+  attack('stderr flood', 'for (let i = 0; i < 80; i += 1) { fs.writeSync(2, "x".repeat(1e5)); } return true;', {
+    stopped: ['flood'],
+  }),
+  {
+    name: 'huge reply',
+    source: 'const act = () => "x".repeat(8e6);',
+    stopped: ['reply_too_large'],
+    worked: ({ reply }) => typeof reply === 'string' && reply.length === 8e6,
+  },
+  attack('disk fill', 'for (let i = 0; i < 20; i += 1) fs.appendFileSync("fill", "x".repeat(1e6)); return true;'),
+  attack(
+    'disk fill with many files',
+    'for (let i = 0; i < 20; i += 1) fs.writeFileSync("fill" + i, "x".repeat(5e5)); return true;',
+  ),
+  attack('descriptor flood', 'for (let i = 0; i < 900; i += 1) held.push(fs.openSync("/dev/null")); return true;'),
+];
+
+const files: Attack[] = [
+  attack('reading /etc/shadow', 'return fs.readFileSync("/etc/shadow", "utf8").startsWith("root:");'),
+  attack('reading /etc/passwd', 'return fs.readFileSync("/etc/passwd", "utf8").includes("root:");'),
+  attack('reading a file of the host', 'return fs.readFileSync(o.secretFile, "utf8");'),
+  attack('climbing out with dots', 'return fs.readFileSync("../".repeat(20) + o.secretFile.slice(1), "utf8");'),
+  attack("another agent's files", 'return fs.readFileSync(o.neighbourFile, "utf8") === "mine";', {
+    neighbour: node('fs.writeFileSync(o.neighbourFile, "mine"); return true;'),
+  }),
+  attack('writing outside', 'fs.writeFileSync(o.outsideFile, "x"); return true;', {
+    worked: (_, world) => world.taken(),
+  }),
+  attack(
+    'writing through a symlink',
+    'fs.symlinkSync(o.outsideFile, "link"); fs.writeFileSync("link", "x"); return true;',
+    {
+      worked: (_, world) => world.taken(),
+    },
+  ),
+  attack('reading through a symlink', 'fs.symlinkSync(o.secretFile, "link"); return fs.readFileSync("link", "utf8");'),
+  attack('reading through a hard link', 'fs.linkSync(o.secretFile, o.outsideFile); return true;', {
+    worked: (_, world) => world.taken(),
+  }),
+  attack(
+    'making a file in the root',
+    'fs.mkdirSync("/agon-attack-dir"); fs.rmdirSync("/agon-attack-dir"); return true;',
+  ),
+  attack(
+    'starting a shell',
+    'return child.execFileSync("/bin/sh", ["-c", "echo yes"], { encoding: "utf8" }) === "yes\\n";',
+  ),
+  attack('the environment', 'return process.env.AGON_ATTACK_SECRET;'),
+  attack(
+    'inherited descriptors',
+    `for (let fd = 5; fd < 256; fd += 1) {
+       const bytes = Buffer.alloc(100);
+       try { held.push(bytes.toString('utf8', 0, fs.readSync(fd, bytes, 0, 100, 0))); } catch {}
+     }
+     return held.join();`,
+  ),
+];
+
+const processes: Attack[] = [
+  attack("another process's environment", 'return fs.readFileSync("/proc/" + o.victimPid + "/environ", "utf8");'),
+  attack('signals to the host', 'process.kill(o.hostPid, "SIGUSR2"); await sleep(100); return true;', {
+    worked: (_, world) => world.heard('signal'),
+    afterMs: 50,
+    alone: true,
+  }),
+  attack('signals to the parent', 'process.kill(process.ppid, "SIGUSR2"); await sleep(100); return true;', {
+    worked: (_, world) => world.heard('signal'),
+    afterMs: 50,
+    alone: true,
+    stopped: ['answered', 'crash'],
+  }),
+  attack('signals to another process', 'process.kill(o.victimPid, 0); return true;'),
+  attack(
+    'orphan daemon',
+    `child.spawn(process.execPath, ['-e', 'setTimeout(() => {}, 30000)', 'orphan-' + o.mark], { detached: true, stdio: 'ignore' }).unref();
+     await sleep(300);
+     return true;`,
+    { worked: (_, world) => world.orphans().length > 0, afterMs: 300 },
+  ),
+  attack('becoming root', 'process.setuid(0); return true;'),
+  attack('changing its priority', 'require("node:os").setPriority(-5); return true;'),
+  attack(
+    'the debugger',
+    'require("node:inspector").open(0, "127.0.0.1"); return require("node:inspector").url() !== undefined;',
+  ),
+  attack('the names of the network', 'return Object.keys(require("node:os").networkInterfaces()).length > 0;'),
+];
+
+const network: Attack[] = [
+  attack('TCP', 'return receive(net.connect(o.tcpPort, "127.0.0.1"));'),
+  attack(
+    'UDP',
+    `const socket = dgram.createSocket('udp4');
+     return new Promise((resolve, reject) => {
+       socket.on('message', (data) => resolve(String(data))).on('error', reject);
+       socket.send('x', o.udpPort, '127.0.0.1', (error) => { if (error) reject(error); });
+     });`,
+  ),
+  attack(
+    'DNS',
+    `const { Resolver } = require('node:dns').promises;
+     const resolver = new Resolver({ timeout: 300, tries: 1 });
+     resolver.setServers(['127.0.0.1:' + o.udpPort]);
+     await resolver.resolve4('example.org').catch(() => {});
+     return true;`,
+    { worked: (_, world) => world.heard('udp') },
+  ),
+  attack('a unix socket', 'return receive(net.connect(o.unixPath));'),
+  attack('an abstract socket', 'return receive(net.connect("\\0" + o.abstractName));'),
+  attack(
+    'listening',
+    'await new Promise((resolve, reject) => net.createServer().once("error", reject).listen(0, "127.0.0.1", resolve)); return true;',
+  ),
+  attack('fetch', 'await fetch("http://127.0.0.1:" + o.tcpPort).catch(() => {}); return true;', {
+    worked: (_, world) => world.heard('tcp'),
+    afterMs: 50,
+  }),
+];
+
+const probes: Attack[] = places.map(({ path, write }) =>
+  attack(
+    `${write ? 'opening for writing' : 'opening'} ${path}`,
+    `fs.openSync("${path}", fs.constants.O_${write ? 'WRONLY' : 'RDONLY'} | fs.constants.O_NONBLOCK); return true;`,
+    { optional: true },
+  ),
+);
+
+const imitations: Attack[] = [
+  attack('an answer before the question', `fs.writeSync(4, 't R{"worked":true}\\n'); await sleep(200); return false;`, {
+    stopped: ['forged_reply'],
+  }),
+  attack('a second answer to one question', `fs.writeSync(4, 't R{"worked":true}\\nt R1\\n'); return false;`, {
+    stopped: ['forged_reply'],
+  }),
+  attack('an answer printed', `fs.writeSync(1, 't R{"worked":true}\\n'); await sleep(200); return false;`),
+  ...forgeries.map(({ name, json }) => ({ name, match: true, source: `const act = () => (${json});` })),
+];
+
+export const nodeAttacks: readonly Attack[] = [
+  ...resources,
+  ...files,
+  ...processes,
+  ...network,
+  ...probes,
+  ...imitations,
+];

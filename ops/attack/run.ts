@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Driver,
+  ProcessDriver,
+  type Runtime,
+  runtimeFor,
+  WasmDriver,
+  whyNoProcessSandboxes,
+} from '../../sandbox-runner/index.js';
+import { type Attack, judge, type Result, type Seen, strike, worked } from './attack.js';
+import { control } from './control.js';
+import { nodeAttacks } from './node.js';
+import { pythonAttacks } from './python.js';
+import { wasmAttacks } from './wasm.js';
+import { World } from './world.js';
+
+interface Target {
+  readonly name: string;
+  readonly attacks: readonly Attack[];
+  open(): Promise<Driver>;
+  /** What runs the control: the wasm driver's agents are JavaScript, and Node is what they would have without it. */
+  runtime(): Promise<Runtime>;
+}
+
+export const targets: readonly Target[] = [
+  { name: 'wasm', attacks: wasmAttacks, open: async () => new WasmDriver(), runtime: () => runtimeFor('node') },
+  {
+    name: 'process/python',
+    attacks: pythonAttacks,
+    open: () => ProcessDriver.open('python'),
+    runtime: () => runtimeFor('python'),
+  },
+  {
+    name: 'process/node',
+    attacks: nodeAttacks,
+    open: () => ProcessDriver.open('node'),
+    runtime: () => runtimeFor('node'),
+  },
+];
+
+/** Fewer than this with a control that works, and the run proves too little. */
+export const attacksNeeded = 45;
+
+/** Why a target cannot be attacked on this machine; undefined when it can. */
+export const whyNot = (name: string): string | undefined => (name === 'wasm' ? undefined : whyNoProcessSandboxes());
+
+const absent = (seen: Seen): boolean => JSON.stringify(seen.reply ?? null).includes('"absent":true');
+
+async function attackOnce(driver: Driver, runtime: Runtime, attack: Attack, world: World): Promise<Result> {
+  const play = async (how: () => Promise<Seen>): Promise<{ seen: Seen; got: boolean }> => {
+    await world.settle();
+    const seen = await how();
+    if (attack.afterMs !== undefined) await sleep(attack.afterMs);
+    return { seen, got: worked(attack, seen, world) };
+  };
+  const bare = await play(() => control(runtime, attack, world));
+  if (!bare.got) {
+    const said = JSON.stringify(bare.seen.reply ?? bare.seen.fault);
+    const missing = absent(bare.seen) || attack.optional === true;
+    return {
+      driver: driver.name,
+      attack: attack.name,
+      verdict: missing ? 'absent' : 'NO CONTROL',
+      detail: said.slice(0, 200),
+    };
+  }
+  const { seen, got } = await play(() => strike(driver, attack, world));
+  return judge(driver.name, attack, got, seen);
+}
+
+/** Attacks mostly wait, for limits to be reached. */
+const workers = 4;
+
+/** Every attack against one driver, each after its control. */
+export async function attackDriver(target: Target, onResult: (result: Result) => void = () => {}): Promise<Result[]> {
+  const [driver, runtime] = [await target.open(), await target.runtime()];
+  const secret = `secret-${randomBytes(12).toString('hex')}`;
+  const worlds = await Promise.all(Array.from({ length: workers }, () => World.create(secret)));
+  const results: Result[] = [];
+  const work = async (queue: Attack[], world: World): Promise<void> => {
+    for (let attack = queue.shift(); attack; attack = queue.shift()) {
+      const result = await attackOnce(driver, runtime, attack, world);
+      results.push(result);
+      onResult(result);
+    }
+  };
+  try {
+    for (const alone of [true, false]) {
+      const queue = target.attacks.filter((attack) => (attack.alone ?? false) === alone);
+      await Promise.all(worlds.slice(0, alone ? 1 : workers).map((world) => work(queue, world)));
+    }
+    return results;
+  } finally {
+    await driver.close();
+    for (const world of worlds) await world.close();
+  }
+}
+
+export const isGood = ({ verdict }: Result): boolean => verdict === 'contained' || verdict === 'absent';

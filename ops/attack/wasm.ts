@@ -1,0 +1,177 @@
+import type { Attack } from './attack.js';
+import { forgeries } from './common.js';
+
+/** `body` is that of a function of `o`, the facts; it returns whether it worked, or what it found. */
+const js = (body: string): string => `
+const held = [];
+async function attempt(o) { ${body} }
+async function act(o) {
+  try {
+    const got = await attempt(o);
+    return typeof got === 'boolean' ? { worked: got } : { worked: false, found: String(got) };
+  } catch (error) {
+    return { worked: false, why: String(error) };
+  }
+}`;
+
+const attack = (name: string, body: string, rest: Partial<Attack> = {}): Attack => ({
+  name,
+  source: js(body),
+  ...rest,
+});
+
+/** Ways to time, to threads, to machine code, to the network or to the process: an engine alone has none of them. */
+const globals = (
+  'process require Buffer fetch setTimeout setInterval setImmediate queueMicrotask performance WebAssembly ' +
+  'SharedArrayBuffer Atomics WeakRef FinalizationRegistry structuredClone TextEncoder URL AbortController EventTarget ' +
+  'MessageChannel BroadcastChannel'
+)
+  .split(' ')
+  .map((name) => attack(`the global ${name}`, `return typeof ${name} !== 'undefined';`));
+
+const viaProcess: [name: string, body: string, rest?: Partial<Attack>][] = [
+  ['reading a file of the host', 'return require("node:fs").readFileSync(o.secretFile, "utf8");'],
+  ['reading /etc/shadow', 'return require("node:fs").readFileSync("/etc/shadow", "utf8").startsWith("root:");'],
+  [
+    'writing outside',
+    'require("node:fs").writeFileSync(o.outsideFile, "x"); return true;',
+    { worked: (_, world) => world.taken() },
+  ],
+  ['the environment', 'return process.env.AGON_ATTACK_SECRET;'],
+  [
+    'starting a shell',
+    'return require("node:child_process").execFileSync("/bin/echo", { encoding: "utf8" }) === "\\n";',
+  ],
+  [
+    'TCP',
+    `return new Promise((resolve, reject) => require('node:net').connect(o.tcpPort, '127.0.0.1')
+       .on('data', (data) => resolve(String(data))).on('error', reject));`,
+  ],
+  [
+    'a unix socket',
+    `return new Promise((resolve, reject) => require('node:net').connect(o.unixPath)
+       .on('data', (data) => resolve(String(data))).on('error', reject));`,
+  ],
+  [
+    'signals to the host',
+    'process.kill(o.hostPid, "SIGUSR2"); return true;',
+    { worked: (_, world) => world.heard('signal'), afterMs: 50, alone: true },
+  ],
+  ['native bindings', 'return typeof process.binding("fs") === "object";'],
+  ['a module by import()', 'return (await import("node:fs")).readFileSync(o.secretFile, "utf8");'],
+];
+
+const escapes: [name: string, body: string][] = [
+  [
+    "the constructor of this's constructor",
+    'return (function () { return this; })().constructor.constructor("return process")().pid > 0;',
+  ],
+  ['the constructor of a function', 'return (() => {}).constructor("return process")().pid > 0;'],
+  ['the constructor of an async function', 'return (await (async () => {}).constructor("return process")()).pid > 0;'],
+  ['the constructor of a generator', 'return (function* () {}).constructor("yield process")().next().value.pid > 0;'],
+  ["the constructor of the observation's constructor", 'return o.constructor.constructor("return process")().pid > 0;'],
+  ['the constructor of console.log', 'return console.log.constructor("return process")().pid > 0;'],
+  ['eval in the global scope', 'return (0, eval)("process").pid > 0;'],
+  ['frames of the host in a stack trace', 'return String(new Error().stack).includes("[eval]");'],
+  [
+    'a running clock',
+    'const before = Date.now(); for (let i = 0; i < 3e5 && Date.now() === before; i += 1); return Date.now() !== before;',
+  ],
+  ["today's date", 'return new Date().getFullYear() > 2020;'],
+  ['pollution of Object.prototype', 'Object.prototype.polluted = 1; return process.memoryUsage().polluted === 1;'],
+  ['pollution of Array.prototype', 'Array.prototype.polluted = 1; return process.execArgv.polluted === 1;'],
+  ['pollution of Function.prototype', 'Function.prototype.polluted = 1; return process.cwd.polluted === 1;'],
+  [
+    'pollution by __proto__',
+    'const a = {}; a.__proto__.polluted = 1; return process.versions.polluted === 1 || process.memoryUsage().polluted === 1;',
+  ],
+];
+
+const polluted = (): boolean =>
+  [{}, [], () => {}].some((value) => (value as { polluted?: unknown }).polluted !== undefined);
+
+/** Bounded by a clock: it stands still in the sandbox, and runs for half a second in the control. */
+const untilLater = (round: string): string =>
+  `const end = Date.now() + 500; while (Date.now() < end) { ${round} } return true;`;
+
+const resources: Attack[] = [
+  attack('CPU loop', untilLater(''), { stopped: ['out_of_fuel'] }),
+  attack('a loop that catches everything', untilLater('try { throw 1; } catch {} finally { continue; }'), {
+    stopped: ['out_of_fuel'],
+  }),
+  attack('a loop of promises', untilLater('await null;'), { stopped: ['out_of_fuel'], limits: { turnFuel: 100 } }),
+  attack('a regular expression that backtracks', 'return !/(a+)+$/.test("a".repeat(25) + "b");', {
+    stopped: ['out_of_fuel'],
+    limits: { turnFuel: 100 },
+  }),
+  {
+    name: 'timing out in init',
+    source:
+      'function init() { const end = Date.now() + 500; while (Date.now() < end); } function act() { return { worked: true }; }',
+    stopped: ['out_of_fuel'],
+  },
+  {
+    name: 'timing out before init',
+    source: 'const end = Date.now() + 500; while (Date.now() < end); function act() { return { worked: true }; }',
+    stopped: ['out_of_fuel'],
+  },
+  ...(
+    [
+      ['memory bomb of buffers', 'while (held.length < 200) held.push(new Uint8Array(1e6).fill(1));'],
+      ['memory bomb of arrays', 'while (held.length < 200) held.push(new Array(1e5).fill(1.5));'],
+      ['memory bomb of strings', 'while (held.length < 200) held.push(("x" + held.length).padEnd(1e6).toUpperCase());'],
+    ] as const
+  ).map(
+    ([name, body]): Attack => ({
+      name,
+      // Not inside a try: the agent could live through it, within its limit, and that is no escape.
+      source: `const held = []; function act() { ${body} return { worked: true }; }`,
+      stopped: ['out_of_memory'],
+      limits: { turnFuel: 5_000, memoryBytes: 32 * 1024 * 1024 },
+    }),
+  ),
+  {
+    name: 'huge reply',
+    source: 'const act = () => "x".repeat(8e6);',
+    stopped: ['reply_too_large'],
+    worked: ({ reply }) => typeof reply === 'string' && reply.length === 8e6,
+  },
+  attack('console flood', 'for (let i = 0; i < 100; i += 1) console.log("x".repeat(1e4)); return true;', {
+    worked: ({ log }) => log.length > 64 * 1024,
+    afterMs: 20,
+  }),
+];
+
+const imitations: Attack[] = [
+  attack(
+    'an answer printed',
+    `console.log('t R{"worked":true}'); for (let i = 0; i < 1e3; i += 1) await null; return false;`,
+    {
+      worked: ({ reply }) => JSON.stringify(reply) === '{"worked":true}',
+    },
+  ),
+  ...forgeries.map(({ name, json }) => ({ name, match: true, source: `const act = () => (${json});` })),
+];
+
+const staticImport: Attack = {
+  name: 'a module by import',
+  source: 'import fs from "node:fs"; export const act = (o) => fs.readFileSync(o.secretFile, "utf8");',
+  stopped: ['syntax_error'],
+};
+
+export const wasmAttacks: readonly Attack[] = [
+  ...globals,
+  ...viaProcess.map(([name, body, rest]) => attack(name, body, rest)),
+  staticImport,
+  ...escapes.map(([name, body]) =>
+    attack(
+      name,
+      body,
+      name.startsWith('pollution')
+        ? { worked: ({ reply }) => polluted() || JSON.stringify(reply) === '{"worked":true}' }
+        : {},
+    ),
+  ),
+  ...resources,
+  ...imitations,
+];
