@@ -15,21 +15,26 @@ export { WasmDriver } from './drivers/wasm.js';
 export {
   type Action,
   type AnyGame,
+  assertSeats,
+  chess,
   connectFour,
   type Game,
   gameNamed,
   gameNames,
+  isLegal,
+  leducHoldem,
   type Observation,
   type Outcome,
+  prisoners,
   ticTacToe,
 } from './games/index.js';
 export { defaultLimits, type Limits, limitsFrom } from './limits.js';
 export { CellPool, type PoolOptions } from './pool.js';
 export { codeDigest, type MatchJob } from './protocol.js';
 export {
+  type ForfeitReason,
   type MatchOutcome,
   type MatchRecord,
-  type OutcomeReason,
   playMatch,
   type SeatUsage,
   type TurnRecord,
