@@ -118,7 +118,8 @@ describe('the gateway', () => {
     ['proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "zoe.bot"]) { id }', 'AGENTS.UNKNOWN'],
     ['proposeMatch(game: "connect-four", agents: ["ada.bot", "bob.bot"]) { id }', 'AGENTS.OTHER_GAME'],
     ['proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "ada.bot"]) { id }', 'ARENA.SAME_AGENT'],
-    ['proposeMatch(game: "tic-tac-toe", agents: ["ada.bot"]) { id }', 'COMMAND.INVALID'],
+    ['proposeMatch(game: "tic-tac-toe", agents: ["ada.bot"]) { id }', 'SANDBOX.WRONG_SEATS'],
+    ['proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "bob.bot", "cyd.bot"]) { id }', 'SANDBOX.WRONG_SEATS'],
   ])('refuses %s with %s', async (mutation, code) => {
     const { errors } = await command(mutation);
     expect(errors?.[0]?.extensions?.code).toBe(code);

@@ -18,6 +18,8 @@ export interface GatewayPorts {
   readonly ids: Ids;
   readonly rakeBps: number;
   readonly games: readonly string[];
+  /** Refuses a number of agents that the game cannot be played by. */
+  assertSeats(game: string, agents: number): void;
   readonly version: string;
   /** Refuses code that cannot run, before it becomes an agent. */
   checkSource(source: string): Promise<{ ok: true } | { ok: false; rule: string; detail: string }>;

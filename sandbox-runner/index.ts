@@ -18,21 +18,26 @@ export { WasmDriver } from './drivers/wasm.js';
 export {
   type Action,
   type AnyGame,
+  assertSeats,
+  chess,
   connectFour,
   type Game,
   gameNamed,
   gameNames,
+  isLegal,
+  leducHoldem,
   type Observation,
   type Outcome,
+  prisoners,
   ticTacToe,
 } from './games/index.js';
 export { type Allowance, allowanceOf, defaultLimits, type Limits, limitsFrom, type Meter } from './limits.js';
 export type { PoolOptions } from './pool.js';
 export { type AgentRuntime, codeDigest, type MatchAgent, type MatchJob } from './protocol.js';
 export {
+  type ForfeitReason,
   type MatchOutcome,
   type MatchRecord,
-  type OutcomeReason,
   playMatch,
   type SeatUsage,
   type TurnRecord,

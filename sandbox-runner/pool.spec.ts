@@ -183,7 +183,7 @@ describe('a pool', () => {
 
   it('refuses jobs that make no sense before they cost anything', async () => {
     const pool = open({ queueLength: 1 });
-    await expect(pool.play({ ...job([first, first]), game: 'chess' })).rejects.toMatchObject({
+    await expect(pool.play({ ...job([first, first]), game: 'go' })).rejects.toMatchObject({
       code: 'SANDBOX.UNKNOWN_GAME',
     });
     await expect(pool.play(job([first]))).rejects.toMatchObject({ code: 'SANDBOX.WRONG_SEATS' });
@@ -255,6 +255,21 @@ describe('turn markers', () => {
     writer.turn(1, turn(1));
     expect(readMarkers(file, 2)).toEqual({ seat: 1, turns: [turn(1)] });
     expect(readMarkers(file, 1)).toEqual({ seat: undefined, turns: [] });
+  });
+
+  it('carry any action a game may define, and survive a line that was cut off', () => {
+    let file = '';
+    const writer = new MarkerWriter((text, position) => {
+      expect(text).toMatch(/^[\x20-\x7e\n]*$/);
+      file = file.slice(0, position) + text + file.slice(position + text.length);
+    });
+    const actions = [0, 'e7e8q', 'a b\nend\n', 'Zürich \u{1f600}', ['C', 'D'], { to: [1, null], yes: true }, null];
+    const turns = actions.map((action, index) => ({ turn: index + 1, seat: index % 2, action, fuel: index }));
+    writer.begin(7);
+    for (const turn of turns) writer.turn(turn.seat, turn);
+    expect(readMarkers(file, 7)).toEqual({ seat: 0, turns });
+    const cut = file.slice(0, file.indexOf('"to"'));
+    expect(readMarkers(cut, 7)).toEqual({ seat: 0, turns: turns.slice(0, 5) });
   });
 });
 

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { AgonError, invariant } from '../services/kernel/index.js';
 import { CellProcess } from './cell-process.js';
 import type { SourceCheck } from './drivers/driver.js';
-import { gameNamed } from './games/index.js';
+import { assertSeats, gameNamed } from './games/index.js';
 import { type Limits, limitsFrom } from './limits.js';
 import { type AgentRuntime, codeDigest, driverNames, type FromCell, type MatchJob, type ToCell } from './protocol.js';
 import { forfeit, type MatchRecord } from './referee.js';
@@ -75,12 +75,7 @@ export class CellPool {
   }
 
   async play(job: MatchJob): Promise<MatchRecord> {
-    const game = gameNamed(job.game);
-    if (job.agents.length !== game.seats) {
-      throw new AgonError('SANDBOX.WRONG_SEATS', `${job.game} is played by ${game.seats} agents.`, {
-        matchId: job.matchId,
-      });
-    }
+    assertSeats(gameNamed(job.game), job.agents.length);
     for (const { source, codeDigest: claimed } of job.agents) {
       const actual = codeDigest(source);
       if (claimed === actual) continue;

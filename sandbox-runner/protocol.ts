@@ -84,8 +84,8 @@ export class MarkerWriter {
   }
 
   turn(seat: number, last: TurnRecord | undefined): void {
-    const before = last ? ` ${last.turn} ${last.seat} ${last.action} ${last.fuel}` : '';
-    const line = `${this.#order} ${seat}${before}\n`;
+    const before = last ? [last.turn, last.seat, last.fuel, last.action] : [];
+    const line = `${asciiJson([this.#order, seat, ...before])}\n`;
     this.#write(line + markerEnd, this.#position);
     this.#position += line.length;
   }
@@ -97,19 +97,33 @@ export interface Markers {
   readonly turns: readonly TurnRecord[];
 }
 
-const markerNumbers = z.array(z.number().int().nonnegative());
+/** One character is one byte, so that positions in the file can be counted in characters. */
+const asciiJson = (value: unknown): string =>
+  JSON.stringify(value).replace(/[\u007f-\uffff]/g, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+const count = z.int().nonnegative();
+const marker = z.union([z.tuple([count, count]), z.tuple([count, count, count, count, count, z.json()])]);
 
 /** Reads what is left of a match from its markers. */
 export function readMarkers(text: string, order: number): Markers {
   let seat: number | undefined;
   const turns: TurnRecord[] = [];
   for (const line of (text.split(markerEnd)[0] ?? '').split('\n')) {
-    const parsed = markerNumbers.safeParse(line.split(' ').map(Number));
+    const parsed = marker.safeParse(jsonOf(line));
     if (!parsed.success || parsed.data[0] !== order) continue;
-    const [, onMove, turn, by, action, fuel] = parsed.data;
+    const [, onMove, turn, by, fuel, action] = parsed.data;
     seat = onMove;
     if (turn === undefined || by === undefined || action === undefined || fuel === undefined) continue;
     if (turn === turns.length + 1) turns.push({ turn, seat: by, action, fuel });
   }
   return { seat, turns };
+}
+
+/** A cell may die in the middle of a line. */
+function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,16 +1,17 @@
-import { AgonError, invariant } from '../services/kernel/index.js';
+import { invariant } from '../services/kernel/index.js';
 import { type AgentInstance, cleanDetail, type Fault, type FaultRule, type Usage } from './drivers/driver.js';
-import type { AnyGame } from './games/index.js';
+import { type Action, type AnyGame, assertSeats, isLegal } from './games/index.js';
 import { allowanceOf, type Limits, type Meter } from './limits.js';
 
-/** Why a match ended: by the rules of the game, by a broken rule, or by the watchdog. */
-export type OutcomeReason = 'line' | 'full_board' | 'illegal_move' | FaultRule;
+/** Why a match ended other than by the rules of its game: by a broken rule, or by the watchdog. */
+export type ForfeitReason = 'illegal_move' | FaultRule;
 
 export interface MatchOutcome {
   readonly winner: number | null;
   /** One score a seat; they sum to 1. */
   readonly scores: readonly number[];
-  readonly reason: OutcomeReason;
+  /** The rule of the game that ended it, or a ForfeitReason. */
+  readonly reason: string;
   readonly detail: string;
   readonly seatAtFault: number | null;
 }
@@ -19,7 +20,7 @@ export interface TurnRecord {
   /** Counts from 1. */
   readonly turn: number;
   readonly seat: number;
-  readonly action: number;
+  readonly action: Action;
   /** In the unit of the seat's driver: ticks, or milliseconds. */
   readonly fuel: number;
 }
@@ -71,7 +72,7 @@ export interface Forfeit {
 }
 
 /** The seat at fault gets nothing and the others share the point. */
-export function lostBy(seats: number, seat: number, reason: OutcomeReason, detail: string): MatchOutcome {
+export function lostBy(seats: number, seat: number, reason: ForfeitReason, detail: string): MatchOutcome {
   const share = 1 / (seats - 1);
   return {
     winner: seats === 2 ? 1 - seat : null,
@@ -85,9 +86,7 @@ export function lostBy(seats: number, seat: number, reason: OutcomeReason, detai
 /** Plays one match to its end. It never throws on account of an agent. */
 export async function playMatch(setup: MatchSetup): Promise<MatchRecord> {
   const { game, seed, seats, limits } = setup;
-  if (seats.length !== game.seats) {
-    throw new AgonError('SANDBOX.WRONG_SEATS', `${game.name} is played by ${game.seats} agents, not ${seats.length}.`);
-  }
+  assertSeats(game, seats.length);
   const turns: TurnRecord[] = [];
   const outcome = (await startSeats(setup)) ?? (await playTurns(setup, turns));
   for (const [seat, agent] of seats.entries()) {
@@ -115,13 +114,13 @@ async function startSeats({ game, seats, limits, onTurn }: MatchSetup): Promise<
     // The seed stays with the referee: whoever knows it can predict the other seat's random numbers.
     const { init, turn, bank } = allowanceOf(limits, agent.meter);
     const budget = agent.meter === 'fuel' ? { turnFuel: turn, bankFuel: bank } : { turnMs: turn, bankMs: bank };
-    const config = { game: game.name, version: game.version, seat, seats: game.seats, ...budget };
+    const config = { game: game.name, version: game.version, seat, seats: seats.length, ...budget };
     const started = await agent.init(config, init);
     if (started.kind === 'fault') faults.push({ ...started, seat });
   }
   const [first, second] = faults;
   if (first === undefined) return undefined;
-  if (second === undefined) return lostBy(game.seats, first.seat, first.rule, first.detail);
+  if (second === undefined) return lostBy(seats.length, first.seat, first.rule, first.detail);
   return {
     winner: null,
     scores: seats.map(() => 1 / seats.length),
@@ -136,7 +135,7 @@ async function playTurns(
   turns: TurnRecord[],
 ): Promise<MatchOutcome> {
   const bank = seats.map((agent) => allowanceOf(limits, agent.meter).bank);
-  let state = game.setup(seed);
+  let state = game.setup(seed, seats.length);
   for (let turn = 1; ; turn += 1) {
     const ended = game.outcome(state);
     if (ended) return { ...ended, detail: '', seatAtFault: null };
@@ -149,22 +148,27 @@ async function playTurns(
     onTurn?.(turn, seat, turns.at(-1));
     const allowed = allowanceOf(limits, agent.meter).turn;
     const reply = await agent.act(game.observe(state, seat), allowed + saved);
-    if (reply.kind === 'fault') return lostBy(game.seats, seat, reply.rule, reply.detail);
+    if (reply.kind === 'fault') return lostBy(seats.length, seat, reply.rule, reply.detail);
     bank[seat] = saved - Math.max(0, reply.fuel - allowed);
 
     const action = game.parse(reply.value);
     if (action === undefined) {
-      return lostBy(game.seats, seat, 'bad_reply', `${JSON.stringify(reply.value)} is no action of ${game.name}`);
+      return lostBy(seats.length, seat, 'bad_reply', `${JSON.stringify(reply.value)} is no action of ${game.name}`);
     }
     turns.push({ turn, seat, action, fuel: reply.fuel });
-    if (!game.legal(state).includes(action)) return illegalMove(game, state, seat, action);
+    if (!isLegal(game, state, action)) {
+      return lostBy(
+        seats.length,
+        seat,
+        'illegal_move',
+        `${shown(action)} is not one of ${game.legal(state).map(shown).join(' ')}`,
+      );
+    }
     state = game.apply(state, action);
   }
 }
 
-function illegalMove(game: AnyGame, state: unknown, seat: number, action: number): MatchOutcome {
-  return lostBy(game.seats, seat, 'illegal_move', `${action} is not one of ${game.legal(state).join(' ')}`);
-}
+const shown = (action: Action): string => (typeof action === 'string' ? action : JSON.stringify(action));
 
 /** The record of a match whose cell had to be killed, or died in the hands of one seat. */
 export function forfeit({ game, seed, driver, agents, turns, limits, seat, reason, detail }: Forfeit): MatchRecord {
@@ -176,7 +180,7 @@ export function forfeit({ game, seed, driver, agents, turns, limits, seat, reaso
     driver,
     agents,
     turns,
-    outcome: lostBy(game.seats, seat, reason, detail),
+    outcome: lostBy(agents.length, seat, reason, detail),
     usage: agents.map((_, of) => ({ fuel: fuelOf(of), peakMemoryBytes: 0 })),
     limits,
   };

@@ -1,7 +1,8 @@
 import { AgonError } from '../services/kernel/index.js';
-import { type AnyGame, gameNamed } from './games/index.js';
+import { faultRules } from './drivers/driver.js';
+import { type AnyGame, assertSeats, gameNamed, isLegal } from './games/index.js';
 import { allowanceOf } from './limits.js';
-import { lostBy, type MatchOutcome, type MatchRecord } from './referee.js';
+import { type ForfeitReason, lostBy, type MatchOutcome, type MatchRecord } from './referee.js';
 
 export interface Replay {
   /** Whether the recorded actions, under the recorded rules and limits, lead to the recorded outcome. */
@@ -28,7 +29,8 @@ export function replay(record: MatchRecord): Replay {
       recorded: record.gameVersion,
     });
   }
-  const states: unknown[] = [game.setup(record.seed)];
+  assertSeats(game, record.agents.length);
+  const states: unknown[] = [game.setup(record.seed, record.agents.length)];
   const { outcome, problem } = walk(game, record, states);
   if (problem) return { agrees: false, outcome, problem, states };
   const expected = outcome ?? record.outcome;
@@ -44,25 +46,23 @@ interface Walk {
 const wrong = (problem: string): Walk => ({ outcome: undefined, problem });
 
 function walk(game: AnyGame, record: MatchRecord, states: unknown[]): Walk {
-  const allowances = Array.from({ length: game.seats }, (_, seat) =>
-    allowanceOf(record.limits, record.usage[seat]?.meter ?? 'fuel'),
-  );
+  const allowances = record.agents.map((_, seat) => allowanceOf(record.limits, record.usage[seat]?.meter ?? 'fuel'));
   const bank = allowances.map((allowance) => allowance.bank);
   let state = states[0];
   for (const [index, { turn, seat, action, fuel }] of record.turns.entries()) {
     if (game.outcome(state)) return wrong(`turn ${turn} was played after the end`);
     if (turn !== index + 1) return wrong(`turn ${turn} stands at place ${index + 1}`);
     if (seat !== game.toMove(state)) return wrong(`turn ${turn} was not seat ${seat}'s to play`);
-    if (game.parse(action) === undefined || !Number.isInteger(fuel) || fuel < 0)
-      return wrong(`turn ${turn} is malformed`);
+    const parsed = game.parse(action);
+    if (parsed === undefined || !Number.isInteger(fuel) || fuel < 0) return wrong(`turn ${turn} is malformed`);
     const left = (bank[seat] ?? 0) - Math.max(0, fuel - (allowances[seat]?.turn ?? 0));
     if (left < 0) return wrong(`turn ${turn} took more fuel than seat ${seat} had`);
     bank[seat] = left;
-    if (!game.legal(state).includes(action)) {
+    if (!isLegal(game, state, parsed)) {
       if (index !== record.turns.length - 1) return wrong(`turn ${turn} is illegal, yet the match went on`);
-      return { outcome: lostBy(game.seats, seat, 'illegal_move', record.outcome.detail), problem: '' };
+      return { outcome: lostBy(record.agents.length, seat, 'illegal_move', record.outcome.detail), problem: '' };
     }
-    state = game.apply(state, action);
+    state = game.apply(state, parsed);
     states.push(state);
   }
   const ended = game.outcome(state);
@@ -72,20 +72,23 @@ function walk(game: AnyGame, record: MatchRecord, states: unknown[]): Walk {
 
 /** The moves stop in the middle of the game, so the record has to blame somebody who could be to blame. */
 function fault(game: AnyGame, record: MatchRecord, state: unknown): Walk {
+  const seats = record.agents.length;
   const { seatAtFault, reason, detail } = record.outcome;
-  if (reason === 'line' || reason === 'full_board' || reason === 'illegal_move') {
-    return wrong(`the moves do not end in ${reason}`);
-  }
+  if (!isUnseen(reason)) return wrong(`the moves do not end in ${reason}`);
   const atStart = record.turns.length === 0;
   if (seatAtFault === null) {
     if (!atStart) return wrong('nobody is at fault for an unfinished match');
-    const scores = Array.from({ length: game.seats }, () => 1 / game.seats);
+    const scores = record.agents.map(() => 1 / seats);
     return { outcome: { winner: null, scores, reason, detail, seatAtFault }, problem: '' };
   }
-  if (!Number.isInteger(seatAtFault) || seatAtFault < 0 || seatAtFault >= game.seats) return wrong('no such seat');
+  if (!Number.isInteger(seatAtFault) || seatAtFault < 0 || seatAtFault >= seats) return wrong('no such seat');
   if (!atStart && seatAtFault !== game.toMove(state)) return wrong(`it was not seat ${seatAtFault}'s turn`);
-  return { outcome: lostBy(game.seats, seatAtFault, reason, detail), problem: '' };
+  return { outcome: lostBy(seats, seatAtFault, reason, detail), problem: '' };
 }
+
+/** Faults that leave no trace in the moves. An illegal move does, and so does an end by the rules. */
+const isUnseen = (reason: string): reason is Exclude<ForfeitReason, 'illegal_move'> =>
+  reason === 'timeout' || faultRules.some((rule) => rule === reason);
 
 function sameOutcome(a: MatchOutcome, b: MatchOutcome): boolean {
   return (

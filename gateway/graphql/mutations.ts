@@ -90,6 +90,7 @@ export class Mutations {
     const known = await matchById(this.ports.database, matchId);
     const asked = { game, agents, stakeCents, seed: seed ?? matchId };
     if (known) return repeatedProposal(known, asked);
+    this.ports.assertSeats(game, agents.length);
     const seats = await Promise.all(agents.map((agentId) => this.seatOf(agentId, game)));
     const { rakeBps } = this.ports;
     const data = { matchId, game, seed: asked.seed, seats, stakeCents, currency: 'PLAY', rakeBps };

@@ -1,34 +1,43 @@
 import type { MatchRow, TurnRow } from '../../projections/matches/table.js';
-import { gameNamed } from '../../sandbox-runner/index.js';
+import { gameNamed, isLegal } from '../../sandbox-runner/index.js';
 import { formatMoney } from '../../services/kernel/index.js';
 import { colour } from './output.js';
 
-/** The boards of a match, turn by turn, as the referee's own replay gives them. */
-export function boardsOf(match: MatchRow, turns: readonly TurnRow[]): string[] {
+/** The positions of a match, turn by turn, as the referee's own replay gives them. */
+function positionsOf(match: MatchRow, turns: readonly TurnRow[]): unknown[] {
   const game = gameNamed(match.game);
-  let state = game.setup(match.seed);
-  const boards = [game.render(state)];
+  let state = game.setup(match.seed, match.seats.length);
+  const positions = [state];
   for (const turn of turns) {
     const action = game.parse(JSON.parse(turn.action));
-    if (action === undefined || !game.legal(state).includes(action)) break;
+    if (action === undefined || !isLegal(game, state, action)) break;
     state = game.apply(state, action);
-    boards.push(game.render(state));
+    positions.push(state);
   }
-  return boards;
+  return positions;
 }
+
+/** The last position as an SVG document. */
+export const pictureOf = (match: MatchRow, turns: readonly TurnRow[]): string =>
+  gameNamed(match.game).svg(positionsOf(match, turns).at(-1));
+
+/** A share of a thousand chips needs no more digits than this; 0, 0.5 and 1 stay as they are. */
+export const scoreText = (score: number | undefined): string => `${Number((score ?? 0).toFixed(3))}`;
 
 export function describeMatch(match: MatchRow, turns: readonly TurnRow[]): string {
   const lines = [
     `${colour.bold(match.game)}  ${match.matchId}`,
     ...match.seats.map((seat, i) => {
       const mark = match.winner === i ? colour.green('won') : match.status === 'settled' ? resultOf(match, i) : '';
+      const score = seat.score === undefined ? '' : `  ${scoreText(seat.score)}`;
       const paid = seat.payoutCents === undefined ? '' : `  paid ${formatMoney(BigInt(seat.payoutCents))}`;
-      return `  seat ${i}  ${seat.agentId} v${seat.version}  ${mark}${paid}`;
+      return `  seat ${i}  ${seat.agentId} v${seat.version}  ${mark}${score}${paid}`;
     }),
     `  ${match.status}: ${match.reason}${match.detail ? ` - ${match.detail}` : ''}`,
     `  stake ${formatMoney(match.stakeCents)}  pot ${formatMoney(match.potCents)}  rake ${formatMoney(match.rakeCents)} ${match.currency}  seed ${match.seed}`,
   ];
-  const boards = boardsOf(match, turns);
+  const game = gameNamed(match.game);
+  const boards = positionsOf(match, turns).map((position) => game.render(position));
   boards.forEach((board, i) => {
     const turn = turns[i - 1];
     const title = turn ? `turn ${turn.turn}  seat ${turn.seat} plays ${turn.action}  (${turn.fuel} fuel)` : 'start';
@@ -41,4 +50,7 @@ export function describeMatch(match: MatchRow, turns: readonly TurnRow[]): strin
   return lines.join('\n');
 }
 
-const resultOf = (match: MatchRow, seat: number): string => (match.seats[seat]?.score === 0.5 ? 'drew' : 'lost');
+function resultOf(match: MatchRow, seat: number): string {
+  const scores = match.seats.map((each) => each.score ?? 0);
+  return match.winner === null && scores[seat] === Math.max(...scores) ? 'drew' : 'lost';
+}

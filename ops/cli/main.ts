@@ -1,6 +1,6 @@
 import { argv, env, exit, stderr, stdout } from 'node:process';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { gameNames } from '../../sandbox-runner/index.js';
+import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
 import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
@@ -29,6 +29,8 @@ const count = (min: number, max: number) => (text: string) => {
   if (!Number.isInteger(value) || value < min || value > max) throw new InvalidArgumentError(`It is ${min} to ${max}.`);
   return value;
 };
+
+const gameList = (text: string) => text.split(',').map((name) => gameNamed(name.trim()).name);
 
 const program = new Command('agon')
   .description('An event-sourced arena for AI agents: matches in sandboxes, one log, verdicts that anyone can replay.')
@@ -75,7 +77,11 @@ command(
 command(program, 'demo', 'Play a ladder of the house agents in a folder of its own, check everything, and stop.')
   .option('--matches <n>', 'how many matches', count(1, 100_000), 100)
   .option('--seed <text>', 'the same seed gives the same matches', 'demo')
-  .addHelpText('after', '\nExample:\n  agon demo --matches 200 --json')
+  .option('--games <list>', `of ${gameNames.join(', ')}, with commas between (default: the two quick ones)`, gameList)
+  .addHelpText(
+    'after',
+    '\nExamples:\n  agon demo --matches 200 --json\n  agon demo --matches 24 --games chess,leduc-holdem',
+  )
   .action(run(async (flags) => (await serving()).demo((data) => config({ data, port: 0 }), flags)));
 
 command(
@@ -141,7 +147,8 @@ command(match, 'list', 'Show the newest matches.')
   .action(run((flags) => listMatches(dataDirOf(flags), flags.lines, flags)));
 command(match, 'show', 'Draw a match turn by turn.')
   .argument('<id>', 'the id, the first letters of it, or "latest"')
-  .action(run((id: string, flags: Flags) => showMatch(dataDirOf(flags), id, flags)));
+  .option('--svg <file>', 'write the last position as a picture, too')
+  .action(run((id: string, flags: Flags & { svg?: string }) => showMatch(dataDirOf(flags), id, flags)));
 
 command(match, 'play', 'Play one match between any agents, here and now, and draw it. Nothing is recorded.')
   .argument('<agents...>', 'by seat: files, or house agents by name')

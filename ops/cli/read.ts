@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { stdout } from 'node:process';
 import { rank, type Standing } from '../../projections/leaderboards/query.js';
@@ -9,7 +10,7 @@ import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
 import { AgonError, isAgonError, type RecordedEvent } from '../../services/kernel/index.js';
 import { holderOf } from '../embedded/data-folder.js';
 import { readSource } from './author.js';
-import { describeMatch } from './board.js';
+import { describeMatch, pictureOf, scoreText } from './board.js';
 import { readView, withLog } from './offline.js';
 import { colour, EXIT, type OutputOptions, print, progress, table, toJson } from './output.js';
 import { askArena } from './remote.js';
@@ -34,7 +35,8 @@ export function showLeaderboard(dataDir: string, game: string | undefined, optio
   if (game !== undefined) gameNamed(game);
   return withLog(dataDir, async (store) => {
     const rows = await (await readView(store, leaderboardsView)).rows(ratings);
-    const wanted = gameNames.filter((name) => game === undefined || name === game);
+    const played = (name: string) => rows.some((row) => row.game === name);
+    const wanted = gameNames.filter((name) => (game === undefined ? played(name) : name === game));
     const boards = wanted.map((name) => [name, rank(rows.filter((row) => row.game === name))] as const);
     const legend = 'A "?" marks a provisional rating: fewer than 30 games.';
     const text = boards.map(([name, standings]) => leaderboardText(name, standings)).join('\n');
@@ -51,7 +53,7 @@ export function listMatches(dataDir: string, limit: number, options: OutputOptio
       match.matchId.slice(0, 8),
       match.game,
       match.seats.map((seat) => seat.agentId).join(' - '),
-      match.status === 'settled' ? match.seats.map((seat) => seat.score).join(' : ') : match.status,
+      match.status === 'settled' ? match.seats.map((seat) => scoreText(seat.score)).join(' : ') : match.status,
       match.reason,
       `${match.turns}`,
     ]);
@@ -61,12 +63,13 @@ export function listMatches(dataDir: string, limit: number, options: OutputOptio
   });
 }
 
-export function showMatch(dataDir: string, id: string, options: OutputOptions): Promise<number> {
+export function showMatch(dataDir: string, id: string, options: OutputOptions & { svg?: string }): Promise<number> {
   return withLog(dataDir, async (store) => {
     const sink = await readView(store, matchesView);
     const match = oneMatch(await sink.rows(matches), id);
     const its = (await sink.rows(turns)).filter((turn) => turn.matchId === match.matchId);
     const transcript = its.map((turn) => ({ ...turn, action: JSON.parse(turn.action) as unknown }));
+    if (options.svg !== undefined) writeFileSync(options.svg, pictureOf(match, its));
     print(options, { ...match, transcript }, describeMatch(match, its));
     return EXIT.ok;
   });

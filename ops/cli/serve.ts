@@ -5,10 +5,9 @@ import { exit, stderr, stdout } from 'node:process';
 import { ledgerSums, listBalances } from '../../projections/balances/query.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
 import { asDatabaseError } from '../../projections/sinks/database.js';
-import { gameNames } from '../../sandbox-runner/index.js';
 import { type Config, formatMoney } from '../../services/kernel/index.js';
 import { type Arena, startArena } from '../embedded/arena.js';
-import { ladderResult, playLadder } from '../embedded/ladder.js';
+import { LADDER_GAMES, ladderResult, playLadder } from '../embedded/ladder.js';
 import { colour, EXIT, type OutputOptions, print, progress } from './output.js';
 import { leaderboardText } from './read.js';
 import { verifyStore } from './verify.js';
@@ -85,9 +84,15 @@ const banner = (url: string, dataDir: string, events: number) =>
     '  Ctrl-C drains and stops.',
   ].join('\n');
 
+interface DemoOptions {
+  readonly matches: number;
+  readonly seed: string;
+  readonly games?: readonly string[];
+}
+
 export async function demo(
   config: (dataDir: string) => Config,
-  options: OutputOptions & { matches: number; seed: string; data?: string },
+  options: OutputOptions & DemoOptions & { data?: string },
 ): Promise<number> {
   const { signal } = untilSignal();
   const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'agon-demo-'));
@@ -99,6 +104,7 @@ export async function demo(
     await playLadder(arena, {
       matches: options.matches,
       seed: options.seed,
+      ...(options.games ? { games: options.games } : {}),
       signal,
       onProgress: (done, total) => bar.at(done, total),
     });
@@ -118,11 +124,11 @@ export async function demo(
   }
 }
 
-async function demoResult(arena: Arena, options: { matches: number; seed: string }, seconds: number) {
+async function demoResult(arena: Arena, options: DemoOptions, seconds: number) {
   const { database, store, config } = arena;
   const { settled, voided } = await ladderResult(arena, options.seed, options.matches);
   const boards = await Promise.all(
-    gameNames.map(async (game) => [game, await leaderboard(database, game, 50)] as const),
+    (options.games ?? LADDER_GAMES).map(async (game) => [game, await leaderboard(database, game, 50)] as const),
   );
   const balances = await listBalances(database);
   const sums = Object.values(ledgerSums(balances));

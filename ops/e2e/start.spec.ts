@@ -36,8 +36,8 @@ describe('an arena on its first start', () => {
       balances { account currency balanceCents }
     }`);
     expect(errors ?? []).toEqual([]);
-    expect(found.games).toEqual(['tic-tac-toe', 'connect-four']);
-    expect(found.agents.nodes).toHaveLength(6);
+    expect(found.games).toEqual(['tic-tac-toe', 'connect-four', 'leduc-holdem', 'chess', 'prisoners']);
+    expect(found.agents.nodes).toHaveLength(10);
     expect(found.matches.nodes).toHaveLength(120);
     expect(found.matches.nodes.every(({ status }) => status === 'settled')).toBe(true);
     expect(found.matches.nodes.every(({ transcript }) => transcript.length > 4)).toBe(true);

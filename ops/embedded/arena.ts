@@ -12,7 +12,7 @@ import { Projector, runProjections } from '../../projections/engine/projector.js
 import { openDatabase } from '../../projections/sinks/database.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
 import { upcast, views } from '../../projections/views.js';
-import { Cells, defaultLimits, gameNames, startRunner } from '../../sandbox-runner/index.js';
+import { assertSeats, Cells, defaultLimits, gameNamed, gameNames, startRunner } from '../../sandbox-runner/index.js';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
@@ -135,6 +135,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       ids,
       rakeBps: config.rakeBps,
       games: gameNames,
+      assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
       version,
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source) => pool.check(source),

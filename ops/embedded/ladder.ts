@@ -9,9 +9,15 @@ import type { Arena } from './arena.js';
 /** The house plays in three stables, so that strength shows in the balances as well as in the ratings. */
 const STABLES: Readonly<Record<string, { displayName: string; agents: readonly string[] }>> = {
   bronze: { displayName: 'Bronze Stable', agents: ['first', 'random'] },
-  silver: { displayName: 'Silver Stable', agents: ['centre', 'tactician'] },
-  gold: { displayName: 'Gold Stable', agents: ['minimax', 'searcher'] },
+  silver: { displayName: 'Silver Stable', agents: ['centre', 'tactician', 'greedy'] },
+  gold: {
+    displayName: 'Gold Stable',
+    agents: ['minimax', 'searcher', 'reciprocator', 'equilibrium', 'alphabeta'],
+  },
 };
+
+/** Quick to play and quick to look at. The other games take longer; a ladder has them when it is asked for them. */
+export const LADDER_GAMES: readonly string[] = ['tic-tac-toe', 'connect-four'];
 
 const STAKE_CENTS = 100n;
 const IN_FLIGHT_MAX = 64;
@@ -21,6 +27,7 @@ export interface LadderOptions {
   readonly matches: number;
   /** Same seed, same matches. */
   readonly seed: string;
+  readonly games?: readonly string[];
   readonly onProgress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -38,12 +45,12 @@ interface HouseSeat {
  * ladder goes on where it stopped, and a finished one repeats nothing.
  */
 export async function playLadder(arena: Arena, options: LadderOptions): Promise<void> {
-  const { matches, seed, onProgress = () => {}, signal } = options;
+  const { matches, seed, games = LADDER_GAMES, onProgress = () => {}, signal } = options;
   const missing: number[] = [];
   for (let i = 0; i < matches; i++) if (!(await arena.store.head(`match-${matchId(seed, i)}`))) missing.push(i);
   if (missing.length > 0) {
     const seats = await seedHouse(arena, seed, matches);
-    const pairings = pairingsOf(seats);
+    const pairings = pairingsOf(seats, games);
     let done = matches - missing.length;
     for (const i of missing) {
       while (!signal?.aborted && i - done >= IN_FLIGHT_MAX) {
@@ -148,10 +155,13 @@ async function seedAgent(arena: Arena, ownerId: string, name: string): Promise<H
 }
 
 /** Every ordered pair in every game: each meets each from both seats, and neighbours in the list are of different games. */
-function pairingsOf(seats: readonly HouseSeat[]): { game: string; pair: readonly HouseSeat[] }[] {
+function pairingsOf(
+  seats: readonly HouseSeat[],
+  games: readonly string[],
+): { game: string; pair: readonly HouseSeat[] }[] {
   const pairs = seats.flatMap((a) => seats.filter((b) => b !== a).map((b) => [a, b] as const));
   return pairs.flatMap((pair) =>
-    gameNames.filter((game) => pair.every((seat) => seat.games.includes(game))).map((game) => ({ game, pair })),
+    games.filter((game) => pair.every((seat) => seat.games.includes(game))).map((game) => ({ game, pair })),
   );
 }
 

@@ -22,16 +22,22 @@ async function play(game: string, names: readonly string[], seed: string): Promi
   }
 }
 
-/** The first agent's points over matches with fixed seeds, sitting first and second in turn. */
+/** The first agent's wins, a draw for half, over matches with fixed seeds, sitting first and second in turn. */
 async function points(game: string, one: string, other: string, matches: number): Promise<number> {
   let sum = 0;
   for (let index = 0; index < matches; index += 1) {
     const seat = index % 2;
     const record = await play(game, seat === 0 ? [one, other] : [other, one], `ladder-${index}`);
     expect(record.outcome.seatAtFault).toBeNull();
-    sum += record.outcome.scores[seat] ?? 0;
+    sum += record.outcome.winner === null ? 0.5 : record.outcome.winner === seat ? 1 : 0;
   }
   return sum;
+}
+
+function faultless(record: MatchRecord): void {
+  expect(record.outcome).toMatchObject({ seatAtFault: null, detail: '' });
+  expect(Math.max(...record.turns.map((turn) => turn.fuel))).toBeLessThan(limits.turnFuel);
+  expect(replay(record).agrees).toBe(true);
 }
 
 describe('house agents', () => {
@@ -45,27 +51,61 @@ describe('house agents', () => {
   });
 
   it.each(gameNames)('never fault at %s, whoever they meet, and stay within a turn without the bank', async (game) => {
-    for (const one of houseAgents) {
-      for (const other of houseAgents) {
-        const record = await play(game, [one.name, other.name], `${one.name} ${other.name}`);
-        expect(record.outcome).toMatchObject({ seatAtFault: null, detail: '' });
-        expect(Math.max(...record.turns.map((turn) => turn.fuel))).toBeLessThan(limits.turnFuel);
-        expect(replay(record).agrees).toBe(true);
+    const players = houseAgents.filter((agent) => agent.games.includes(game)).map((agent) => agent.name);
+    expect(players.length).toBeGreaterThanOrEqual(4);
+    for (const [index, one] of players.entries()) {
+      for (const [offset, other] of players.slice(index).entries()) {
+        faultless(await play(game, offset % 2 === 0 ? [one, other] : [other, one], `${one} ${other}`));
       }
     }
   });
 
+  it('play with as many seats as there are', async () => {
+    const players = houseAgents.filter((agent) => agent.games.includes('prisoners')).map((agent) => agent.name);
+    for (let seats = 3; seats <= 8; seats += 1) {
+      const names = Array.from({ length: seats }, (_, seat) => players[seat % players.length] ?? '');
+      const record = await play('prisoners', names, `${seats} seats`);
+      faultless(record);
+      expect(record.outcome.scores.length).toBe(seats);
+    }
+  });
+
   it.each([
-    ['tic-tac-toe', 'tactician', 'random'],
-    ['tic-tac-toe', 'tactician', 'first'],
-    ['tic-tac-toe', 'minimax', 'random'],
-    ['connect-four', 'centre', 'random'],
-    ['connect-four', 'tactician', 'centre'],
-    ['connect-four', 'minimax', 'tactician'],
-    ['connect-four', 'searcher', 'minimax'],
-    ['connect-four', 'searcher', 'tactician'],
-  ])('have a ladder: at %s, %s beats %s', async (game, stronger, weaker) => {
-    expect(await points(game, stronger, weaker, 20)).toBeGreaterThanOrEqual(14);
+    ['tic-tac-toe', 'tactician', 'random', 20],
+    ['tic-tac-toe', 'tactician', 'first', 20],
+    ['tic-tac-toe', 'minimax', 'random', 20],
+    ['connect-four', 'centre', 'random', 20],
+    ['connect-four', 'tactician', 'centre', 20],
+    ['connect-four', 'minimax', 'tactician', 20],
+    ['connect-four', 'searcher', 'minimax', 20],
+    ['connect-four', 'searcher', 'tactician', 20],
+    ['leduc-holdem', 'greedy', 'random', 20],
+    ['chess', 'greedy', 'random', 4],
+    ['chess', 'alphabeta', 'greedy', 4],
+    ['prisoners', 'greedy', 'random', 20],
+  ])('have a ladder: at %s, %s beats %s', async (game, stronger, weaker, matches) => {
+    expect(await points(game, stronger, weaker, matches)).toBeGreaterThanOrEqual(0.7 * matches);
+  });
+
+  it.each(['random', 'first', 'greedy'])(
+    'equilibrium takes the chips of %s, over the same cards from both seats',
+    async (other) => {
+      let share = 0;
+      for (let index = 0; index < 16; index += 1) {
+        const seat = index % 2;
+        const record = await play('leduc-holdem', [other, other].with(seat, 'equilibrium'), `cards-${index - seat}`);
+        share += (record.outcome.scores[seat] ?? 0) / 16;
+      }
+      expect(share).toBeGreaterThan(0.55);
+    },
+  );
+
+  it('earn more by answering trust with trust than by greed, once there are three of them', async () => {
+    for (let seat = 0; seat < 3; seat += 1) {
+      const names = ['reciprocator', 'reciprocator', 'reciprocator'].with(seat, 'greedy');
+      const { outcome } = await play('prisoners', names, `trust-${seat}`);
+      expect(outcome.scores[seat]).toBe(Math.min(...outcome.scores));
+    }
   });
 
   it.each(['minimax', 'searcher'])('%s never loses at tic-tac-toe', async (name) => {

@@ -13,21 +13,39 @@ export interface HouseAgent {
   readonly describe: string;
 }
 
-const houseAgent = (name: string, describe: string): HouseAgent => ({
+const houseAgent = (name: string, games: readonly string[], describe: string): HouseAgent => ({
   name,
   file: `sandbox-runner/agents/${name}.js`,
-  games: gameNames,
+  games,
   describe,
 });
 
+const lines = ['tic-tac-toe', 'connect-four'];
+
 /** Roughly from the weakest to the strongest. */
 export const houseAgents: readonly HouseAgent[] = [
-  houseAgent('random', 'Plays any legal move with the same chance.'),
-  houseAgent('first', 'Plays the lowest legal move, always.'),
-  houseAgent('centre', 'Prefers the middle of the board and looks no further.'),
-  houseAgent('tactician', 'Wins if it can, blocks if it must, gives no win away.'),
-  houseAgent('minimax', 'Perfect at tic-tac-toe; looks four moves ahead at connect four.'),
-  houseAgent('searcher', 'Perfect at tic-tac-toe; searches five moves deep at connect four and values open lines.'),
+  houseAgent('random', gameNames, 'Plays any legal move with the same chance.'),
+  houseAgent('first', gameNames, 'Plays the first legal move of the list, always.'),
+  houseAgent('centre', lines, 'Prefers the middle of the board and looks no further.'),
+  houseAgent('tactician', lines, 'Wins if it can, blocks if it must, gives no win away.'),
+  houseAgent('minimax', lines, 'Perfect at tic-tac-toe; looks four moves ahead at connect four.'),
+  houseAgent(
+    'searcher',
+    lines,
+    'Perfect at tic-tac-toe; searches five moves deep at connect four and values open lines.',
+  ),
+  houseAgent('greedy', ['leduc-holdem', 'chess', 'prisoners'], 'Takes what looks best right now and looks no further.'),
+  houseAgent(
+    'reciprocator',
+    ['prisoners'],
+    'Answers trust with trust and betrayal with betrayal, and forgives a little.',
+  ),
+  houseAgent(
+    'equilibrium',
+    ['leduc-holdem'],
+    "Works out Leduc hold'em's equilibrium before the first hand, and plays it.",
+  ),
+  houseAgent('alphabeta', ['chess'], 'Searches chess a few moves deep with alpha-beta, and captures to the end.'),
 ];
 
 /**

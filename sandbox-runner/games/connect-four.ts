@@ -1,5 +1,15 @@
-import { AgonError } from '../../services/kernel/index.js';
-import { type Cell, drawn, type Game, isSmallInteger, markOf, type Observation, seatOf, wonBy } from './game.js';
+import {
+  type Cell,
+  drawn,
+  type Game,
+  illegal,
+  isSmallInteger,
+  markOf,
+  type Observation,
+  seatOf,
+  wonBy,
+} from './game.js';
+import { circle, muted, path, picture, rect, seatColour, text } from './svg.js';
 
 const columns = 7;
 const rows = 6;
@@ -38,15 +48,20 @@ function runLength(board: ConnectFour['board'], column: number, row: number, dx:
   return length;
 }
 
+/** The ends of the line that the last move has completed. */
+function winningLine({ board, last: x }: ConnectFour): [x0: number, y0: number, x1: number, y1: number] | undefined {
+  const y = (board[x]?.length ?? 0) - 1;
+  for (const [dx, dy] of y < 0 ? [] : directions) {
+    const ahead = runLength(board, x, y, dx, dy);
+    const behind = runLength(board, x, y, -dx, -dy);
+    if (ahead + behind >= 3) return [x - behind * dx, y - behind * dy, x + ahead * dx, y + ahead * dy];
+  }
+  return undefined;
+}
+
 function winner(state: ConnectFour): number | undefined {
-  const column = state.last;
-  const row = (state.board[column]?.length ?? 0) - 1;
-  const mark = state.board[column]?.[row];
-  if (mark === undefined) return undefined;
-  const wins = directions.some(
-    ([dx, dy]) => 1 + runLength(state.board, column, row, dx, dy) + runLength(state.board, column, row, -dx, -dy) >= 4,
-  );
-  return wins ? seatOf(mark) : undefined;
+  const mark = state.board[state.last]?.at(-1);
+  return mark && winningLine(state) ? seatOf(mark) : undefined;
 }
 
 const name = 'connect-four';
@@ -56,8 +71,8 @@ const toMove = (state: ConnectFour): number => state.played % 2;
 
 function outcome(state: ConnectFour) {
   const seat = winner(state);
-  if (seat !== undefined) return wonBy(seat);
-  return state.played === columns * rows ? drawn : undefined;
+  if (seat !== undefined) return wonBy(seat, 'line');
+  return state.played === columns * rows ? drawn('full_board') : undefined;
 }
 
 function legal(state: ConnectFour): number[] {
@@ -70,10 +85,24 @@ function grid(state: ConnectFour): Cell[][] {
   return Array.from({ length: rows }, (_, fromTop) => state.board.map((column) => column[rows - 1 - fromTop] ?? ''));
 }
 
+const side = 64;
+const xOf = (column: number): number => 24 + (column + 0.5) * side;
+const yOf = (row: number): number => 24 + (rows - row - 0.5) * side;
+
+function drawDisc(mark: Cell, column: number, row: number): string {
+  const [x, y] = [xOf(column), yOf(row)];
+  if (mark === '') return circle(x, y, 25, { fill: '#dfe7f5', stroke: '#1d3f77', 'stroke-width': 3 });
+  const colour = mark === 'X' ? '#f2b632' : seatColour(1);
+  return (
+    circle(x, y, 25, { fill: colour, stroke: '#1d3f77', 'stroke-width': 3 }) +
+    circle(x, y, 17, { fill: 'none', stroke: '#ffffff', 'stroke-width': 3, opacity: 0.4 })
+  );
+}
+
 export const connectFour: Game<ConnectFour, number, ConnectFourObservation> = {
   name,
   version,
-  seats: 2,
+  seats: { min: 2, max: 2 },
   maxTurns: columns * rows,
 
   setup: () => ({ board: Array.from({ length: columns }, () => []), played: 0, last: -1 }),
@@ -97,7 +126,7 @@ export const connectFour: Game<ConnectFour, number, ConnectFourObservation> = {
   apply(state, action) {
     const column = state.board[action];
     if (column === undefined || !legal(state).includes(action)) {
-      throw new AgonError('SANDBOX.ILLEGAL_ACTION', `Column ${action} cannot be played.`, { action });
+      throw illegal(`Column ${action} cannot be played.`, action);
     }
     return {
       board: state.board.with(action, [...column, markOf(toMove(state))]),
@@ -110,5 +139,25 @@ export const connectFour: Game<ConnectFour, number, ConnectFourObservation> = {
     const header = Array.from({ length: columns }, (_, index) => index).join(' ');
     const body = grid(state).map((row) => row.map((cell) => cell || '.').join(' '));
     return [header, ...body].join('\n');
+  },
+
+  svg(state) {
+    const discs = grid(state).flatMap((row, fromTop) =>
+      row.map((cell, column) => drawDisc(cell, column, rows - 1 - fromTop)),
+    );
+    const numbers = Array.from({ length: columns }, (_, column) =>
+      text(xOf(column), 24 + rows * side + 34, 16, column, { fill: column === state.last ? '#1d3f77' : muted }),
+    );
+    const ends = winningLine(state);
+    const line = ends
+      ? path(`M${xOf(ends[0])} ${yOf(ends[1])}L${xOf(ends[2])} ${yOf(ends[3])}`, {
+          stroke: '#ffffff',
+          'stroke-width': 9,
+          'stroke-linecap': 'round',
+        })
+      : '';
+    const frame = rect(16, 16, columns * side + 16, rows * side + 16, { rx: 18, fill: '#2b5aa6' });
+    const title = `connect four after ${state.played} moves`;
+    return picture(columns * side + 48, rows * side + 76, title, frame, ...discs, ...numbers, line);
   },
 };

@@ -1,10 +1,13 @@
 import { AgonError } from '../../services/kernel/index.js';
+import { chess } from './chess.js';
 import { connectFour } from './connect-four.js';
 import type { Game } from './game.js';
+import { leducHoldem } from './leduc-holdem.js';
+import { prisoners } from './prisoners.js';
 import { ticTacToe } from './tic-tac-toe.js';
 
-export type { Action, Cell, Game, Observation, Outcome } from './game.js';
-export { connectFour, ticTacToe };
+export { type Action, assertSeats, type Cell, type Game, isLegal, type Observation, type Outcome } from './game.js';
+export { chess, connectFour, leducHoldem, prisoners, ticTacToe };
 
 /**
  * A game whose state type the caller does not know. The referee only passes states back to the game that made them,
@@ -13,7 +16,7 @@ export { connectFour, ticTacToe };
 export type AnyGame = Game;
 
 const games: ReadonlyMap<string, AnyGame> = new Map(
-  [ticTacToe, connectFour].map((game) => [game.name, game as unknown as AnyGame]),
+  [ticTacToe, connectFour, leducHoldem, chess, prisoners].map((game) => [game.name, game as unknown as AnyGame]),
 );
 
 export const gameNames: readonly string[] = [...games.keys()];

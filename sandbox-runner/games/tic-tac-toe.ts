@@ -1,5 +1,15 @@
-import { AgonError } from '../../services/kernel/index.js';
-import { type Cell, drawn, type Game, isSmallInteger, markOf, type Observation, seatOf, wonBy } from './game.js';
+import {
+  type Cell,
+  drawn,
+  type Game,
+  illegal,
+  isSmallInteger,
+  markOf,
+  type Observation,
+  seatOf,
+  wonBy,
+} from './game.js';
+import { circle, muted, path, picture, rect, seatColour, text } from './svg.js';
 
 /** Cells are numbered row by row: 0 1 2 / 3 4 5 / 6 7 8. */
 export interface TicTacToe {
@@ -23,12 +33,12 @@ const lines = [
   [2, 4, 6],
 ] as const;
 
+const winningLine = (board: readonly Cell[]): (typeof lines)[number] | undefined =>
+  lines.find(([a, b, c]) => board[a] && board[a] === board[b] && board[a] === board[c]);
+
 function winner(board: readonly Cell[]): number | undefined {
-  for (const [a, b, c] of lines) {
-    const mark = board[a];
-    if (mark && mark === board[b] && mark === board[c]) return seatOf(mark);
-  }
-  return undefined;
+  const mark = board[winningLine(board)?.[0] ?? -1];
+  return mark ? seatOf(mark) : undefined;
 }
 
 const name = 'tic-tac-toe';
@@ -38,8 +48,8 @@ const toMove = (state: TicTacToe): number => state.played % 2;
 
 function outcome(state: TicTacToe) {
   const seat = winner(state.board);
-  if (seat !== undefined) return wonBy(seat);
-  return state.played === 9 ? drawn : undefined;
+  if (seat !== undefined) return wonBy(seat, 'line');
+  return state.played === 9 ? drawn('full_board') : undefined;
 }
 
 function legal(state: TicTacToe): number[] {
@@ -47,10 +57,27 @@ function legal(state: TicTacToe): number[] {
   return state.board.flatMap((cell, index) => (cell === '' ? [index] : []));
 }
 
+const side = 96;
+const centreOf = (cell: number): [x: number, y: number] => [
+  30 + (cell % 3) * side + 48,
+  30 + Math.floor(cell / 3) * side + 48,
+];
+
+function drawMark(mark: Cell, cell: number, dimmed: boolean): string {
+  const [x, y] = centreOf(cell);
+  if (mark === '') return text(x, y + 6, 16, cell, { fill: muted, opacity: 0.55 });
+  const pen = { fill: 'none', stroke: seatColour(seatOf(mark)), 'stroke-width': 11, opacity: dimmed ? 0.45 : 1 };
+  if (mark === 'O') return circle(x, y, 27, pen);
+  return path(`M${x - 25} ${y - 25}L${x + 25} ${y + 25}M${x + 25} ${y - 25}L${x - 25} ${y + 25}`, {
+    ...pen,
+    'stroke-linecap': 'round',
+  });
+}
+
 export const ticTacToe: Game<TicTacToe, number, TicTacToeObservation> = {
   name,
   version,
-  seats: 2,
+  seats: { min: 2, max: 2 },
   maxTurns: 9,
 
   setup: () => ({ board: Array<Cell>(9).fill(''), played: 0 }),
@@ -72,9 +99,7 @@ export const ticTacToe: Game<TicTacToe, number, TicTacToeObservation> = {
   parse: (raw) => (isSmallInteger(raw, 9) ? raw : undefined),
 
   apply(state, action) {
-    if (!legal(state).includes(action)) {
-      throw new AgonError('SANDBOX.ILLEGAL_ACTION', `Cell ${action} cannot be played.`, { action });
-    }
+    if (!legal(state).includes(action)) throw illegal(`Cell ${action} cannot be played.`, action);
     return { board: state.board.with(action, markOf(toMove(state))), played: state.played + 1 };
   },
 
@@ -82,5 +107,16 @@ export const ticTacToe: Game<TicTacToe, number, TicTacToeObservation> = {
     const show = (index: number): string => state.board[index] || String(index);
     const row = (start: number): string => ` ${show(start)} | ${show(start + 1)} | ${show(start + 2)}`;
     return [row(0), row(3), row(6)].join('\n---+---+---\n');
+  },
+
+  svg(state) {
+    const line: readonly number[] | undefined = winningLine(state.board);
+    const cells = state.board.map((mark, cell) => {
+      const [x, y] = centreOf(cell);
+      const won = line?.includes(cell);
+      const tile = rect(x - 44, y - 44, 88, 88, { rx: 12, fill: won ? '#fdeec2' : '#ffffff', stroke: '#e2ddd2' });
+      return tile + drawMark(mark, cell, line !== undefined && !won);
+    });
+    return picture(348, 348, `tic-tac-toe after ${state.played} moves`, ...cells);
   },
 };
