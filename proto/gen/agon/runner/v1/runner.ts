@@ -84,7 +84,6 @@ export interface HeartbeatRequest {
 }
 
 export interface HeartbeatResponse {
-  leaseUntil: string;
 }
 
 export interface Progress {
@@ -744,14 +743,11 @@ export const HeartbeatRequest: MessageFns<HeartbeatRequest> = {
 };
 
 function createBaseHeartbeatResponse(): HeartbeatResponse {
-  return { leaseUntil: "" };
+  return {};
 }
 
 export const HeartbeatResponse: MessageFns<HeartbeatResponse> = {
-  encode(message: HeartbeatResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.leaseUntil !== "") {
-      writer.uint32(10).string(message.leaseUntil);
-    }
+  encode(_: HeartbeatResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     return writer;
   },
 
@@ -768,14 +764,6 @@ export const HeartbeatResponse: MessageFns<HeartbeatResponse> = {
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.leaseUntil = reader.string();
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
