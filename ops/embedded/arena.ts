@@ -32,8 +32,6 @@ import {
   type EventStore,
   type Handled,
   type Ids,
-  type Policy,
-  type RecordedEvent,
   randomIds,
   systemClock,
 } from '../../services/kernel/index.js';
@@ -42,6 +40,7 @@ import { version } from '../version.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { Metrics } from './metrics.js';
+import { runPolicy } from './policies.js';
 import { statusOf, Trouble } from './status.js';
 import { followWork, localArena } from './work.js';
 
@@ -219,23 +218,6 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     await stop();
     throw error;
   }
-}
-
-/** Events of one stream in order, streams side by side: a slow match holds up nobody else's stake. */
-function runPolicy(
-  bus: EmbeddedBus,
-  policy: Policy,
-  execute: (command: Command) => Promise<Handled>,
-): Promise<Consumer> {
-  const react = async (events: readonly RecordedEvent[]) => {
-    for (const event of events) for (const command of policy.react(upcast(event))) await execute(command);
-  };
-  const options = { group: `policy.${policy.name}`, types: policy.types, batchSize: 256, attemptsMax: 8 };
-  return bus.consume(options, async (events) => {
-    const streams = new Map<string, RecordedEvent[]>();
-    for (const event of events) streams.set(event.stream, [...(streams.get(event.stream) ?? []), event]);
-    await Promise.all([...streams.values()].map(react));
-  });
 }
 
 async function createGateway(module: DynamicModule): Promise<INestApplication> {
