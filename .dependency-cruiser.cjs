@@ -7,7 +7,7 @@ module.exports = {
       name: 'pure-domain',
       comment: 'Events, deciders and their arithmetic are pure: they know the kernel, zod and their own folder.',
       severity: 'error',
-      from: { path: '^services/(?!kernel/|adapters/)([^/]+)/(events|commands|decider|settlement)\\.ts$' },
+      from: { path: '^services/(?!kernel/|adapters/)([^/]+)/(events|commands|decider|settlement|report)\\.ts$' },
       to: { pathNot: ['^services/kernel/index\\.ts$', '^services/$1/', 'node_modules/zod/'] },
     },
     {
@@ -51,6 +51,13 @@ module.exports = {
       severity: 'error',
       from: { path: '^sandbox-runner/' },
       to: { path: '^(services/(?!kernel/)|projections|gateway)' },
+    },
+    {
+      name: 'proto-stands-alone',
+      comment: 'What crosses the wire is known to both ends and knows neither.',
+      severity: 'error',
+      from: { path: '^proto/' },
+      to: { path: '^(services/(?!kernel/)|projections|gateway|sandbox-runner|ops)' },
     },
     {
       name: 'nothing-imports-ops',

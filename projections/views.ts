@@ -2,6 +2,7 @@ import { accountEvents } from '../services/accounts/index.js';
 import { agentEvents } from '../services/agents/index.js';
 import { arenaEvents } from '../services/arena/index.js';
 import { type Upcaster, upcasterOf } from '../services/kernel/index.js';
+import { runnerEvents } from '../services/runners/index.js';
 import { walletEvents } from '../services/wallet/index.js';
 import { agentsView } from './agents/view.js';
 import { balancesView } from './balances/view.js';
@@ -13,4 +14,4 @@ import { matchesView } from './matches/view.js';
 export const views: readonly View[] = [agentsView, matchesView, leaderboardsView, balancesView];
 
 /** Reads every event of every context as its newest version. */
-export const upcast: Upcaster = upcasterOf([accountEvents, agentEvents, arenaEvents, walletEvents]);
+export const upcast: Upcaster = upcasterOf([accountEvents, agentEvents, arenaEvents, runnerEvents, walletEvents]);

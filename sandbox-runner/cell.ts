@@ -12,7 +12,7 @@ import { WasmDriver } from './drivers/wasm.js';
 import { gameNamed } from './games/index.js';
 import { defaultLimits, type Limits } from './limits.js';
 import { type AgentRuntime, driverNames, type FromCell, MarkerWriter, markerFd, type ToCell } from './protocol.js';
-import { type MatchRecord, playMatch } from './referee.js';
+import { type MatchRecord, playMatch, type TurnRecord } from './referee.js';
 
 const wasm = new WasmDriver();
 /** Opened when an agent first needs one, and kept: starting the first sandbox is what takes long. */
@@ -40,6 +40,24 @@ const tell = (message: FromCell): void => {
 
 const markers = new MarkerWriter((text, position) => writeSync(markerFd, text, position));
 
+/** Tells the host what is new since it was last called: the turn just completed, and what agents printed. */
+function liveFeed(order: number, seats: readonly AgentInstance[]): (last: TurnRecord | undefined) => void {
+  let told = 0;
+  const printed = seats.map(() => 0);
+  return (last) => {
+    if (last && last.turn > told) {
+      told = last.turn;
+      tell({ kind: 'progress', order, progress: { kind: 'turn', turn: last } });
+    }
+    for (const [seat, agent] of seats.entries()) {
+      const text = agent.log().slice(printed[seat]);
+      if (text === '') continue;
+      printed[seat] = (printed[seat] ?? 0) + text.length;
+      tell({ kind: 'progress', order, progress: { kind: 'log', seat, text } });
+    }
+  };
+}
+
 async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchRecord> {
   const seats: AgentInstance[] = [];
   const { seed, limits, runtimes } = order;
@@ -48,15 +66,21 @@ async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchReco
       const driver = await driverFor(runtimes[seat] ?? 'javascript', limits);
       seats.push(await driver.load(source, { seed, seat, limits }));
     }
-    return await playMatch({
+    const live = order.live ? liveFeed(order.order, seats) : undefined;
+    const record = await playMatch({
       game: gameNamed(order.game),
       seed,
       seats,
       limits,
       driver: driverNames(runtimes),
       agents: order.digests,
-      onTurn: (_turn, seat, last) => markers.turn(seat, last),
+      onTurn: (_turn, seat, last) => {
+        markers.turn(seat, last);
+        live?.(last);
+      },
     });
+    live?.(record.turns.at(-1));
+    return record;
   } finally {
     for (const agent of seats) agent.dispose();
   }

@@ -1,7 +1,7 @@
 import type { SourceCheck } from './drivers/driver.js';
 import type { Limits } from './limits.js';
 import { CellPool, type PoolOptions } from './pool.js';
-import type { AgentRuntime, MatchJob } from './protocol.js';
+import type { AgentRuntime, MatchJob, Progress } from './protocol.js';
 import type { MatchRecord } from './referee.js';
 
 /**
@@ -29,8 +29,9 @@ export class Cells {
     return this.#closed.waiting + (this.#open?.waiting ?? 0);
   }
 
-  play(job: MatchJob): Promise<MatchRecord> {
-    return this.#poolFor(job.agents.map(({ runtime = 'javascript' }) => runtime)).play(job);
+  /** A match that has to be played again from the start says its turns again. */
+  play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
+    return this.#poolFor(job.agents.map(({ runtime = 'javascript' }) => runtime)).play(job, onProgress);
   }
 
   /** Says at submission whether a source could play at all. */

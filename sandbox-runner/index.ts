@@ -1,5 +1,6 @@
 /** The public face of the sandbox runner; nothing outside this folder imports anything deeper. */
 export { type HouseAgent, houseAgentSource, houseAgents } from './agents/index.js';
+export type { ArenaPort, Attempt, SignedReport, WorkOrder } from './arena-port.js';
 export { Cells } from './cells.js';
 export type {
   AgentInstance,
@@ -31,9 +32,11 @@ export {
   prisoners,
   ticTacToe,
 } from './games/index.js';
+export { type ConnectOptions, GrpcArena } from './grpc-port.js';
+export { keyIn } from './key.js';
 export { type Allowance, allowanceOf, defaultLimits, type Limits, limitsFrom, type Meter } from './limits.js';
 export type { PoolOptions } from './pool.js';
-export { type AgentRuntime, codeDigest, type MatchAgent, type MatchJob } from './protocol.js';
+export { type AgentRuntime, codeDigest, type MatchAgent, type MatchJob, type Progress } from './protocol.js';
 export {
   type ForfeitReason,
   type MatchOutcome,
@@ -43,4 +46,6 @@ export {
   type TurnRecord,
 } from './referee.js';
 export { type Replay, replay } from './replay.js';
-export { type ArenaPort, type RunnerOptions, startRunner, type WorkOrder } from './runner.js';
+export { signedReport } from './report.js';
+export { type Runner, type RunnerOptions, startRunner } from './runner.js';
+export { RunnerLogs, serveRunner } from './server.js';

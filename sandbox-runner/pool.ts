@@ -4,7 +4,15 @@ import { CellProcess } from './cell-process.js';
 import type { SourceCheck } from './drivers/driver.js';
 import { assertSeats, gameNamed } from './games/index.js';
 import { type Limits, limitsFrom } from './limits.js';
-import { type AgentRuntime, codeDigest, driverNames, type FromCell, type MatchJob, type ToCell } from './protocol.js';
+import {
+  type AgentRuntime,
+  codeDigest,
+  driverNames,
+  type FromCell,
+  type MatchJob,
+  type Progress,
+  type ToCell,
+} from './protocol.js';
 import { forfeit, type MatchRecord } from './referee.js';
 
 export type { MatchJob };
@@ -21,7 +29,12 @@ export interface PoolOptions {
 }
 
 type Work =
-  | { readonly kind: 'play'; readonly job: MatchJob; readonly limits: Limits }
+  | {
+      readonly kind: 'play';
+      readonly job: MatchJob;
+      readonly limits: Limits;
+      readonly onProgress?: ((progress: Progress) => void) | undefined;
+    }
   | { readonly kind: 'check'; readonly source: string; readonly runtime: AgentRuntime; readonly limits: Limits };
 
 interface Task {
@@ -74,7 +87,8 @@ export class CellPool {
     return this.#queue.length;
   }
 
-  async play(job: MatchJob): Promise<MatchRecord> {
+  /** A match that has to be played again from the start says its turns again. */
+  async play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
     assertSeats(gameNamed(job.game), job.agents.length);
     for (const { source, codeDigest: claimed } of job.agents) {
       const actual = codeDigest(source);
@@ -85,7 +99,7 @@ export class CellPool {
         actual,
       });
     }
-    return (await this.#submit({ kind: 'play', job, limits: limitsFrom(job.limits) })) as MatchRecord;
+    return (await this.#submit({ kind: 'play', job, limits: limitsFrom(job.limits), onProgress })) as MatchRecord;
   }
 
   /** Says at submission whether a source could play at all. */
@@ -172,6 +186,10 @@ export class CellPool {
   #finish(cell: Cell, message: FromCell): void {
     const running = cell.running;
     if (running === undefined || message.kind === 'ready' || message.order !== running.order) return;
+    if (message.kind === 'progress') {
+      if (running.task.work.kind === 'play') running.task.work.onProgress?.(message.progress);
+      return;
+    }
     clearTimeout(running.watchdog);
     // The verdict is already here; that the watchdog fired in the same moment no longer matters to this match.
     cell.running = undefined;
@@ -242,6 +260,7 @@ function orderFor(work: Work, order: number): ToCell {
     runtimes: runtimesOf(work.job),
     digests: agents.map((agent) => agent.codeDigest),
     limits: work.limits,
+    live: work.onProgress !== undefined,
   };
 }
 

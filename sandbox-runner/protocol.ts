@@ -42,6 +42,8 @@ export type ToCell =
       readonly runtimes: readonly AgentRuntime[];
       readonly digests: readonly string[];
       readonly limits: Limits;
+      /** Whether somebody wants to hear of turns and logs as they happen. */
+      readonly live: boolean;
     }
   | {
       readonly kind: 'check';
@@ -52,8 +54,14 @@ export type ToCell =
     }
   | { readonly kind: 'leave' };
 
+/** What is heard of a match while it is played. */
+export type Progress =
+  | { readonly kind: 'turn'; readonly turn: TurnRecord }
+  | { readonly kind: 'log'; readonly seat: number; readonly text: string };
+
 export type FromCell =
   | { readonly kind: 'ready' }
+  | { readonly kind: 'progress'; readonly order: number; readonly progress: Progress }
   | { readonly kind: 'played'; readonly order: number; readonly record: MatchRecord }
   | { readonly kind: 'checked'; readonly order: number; readonly check: SourceCheck }
   | { readonly kind: 'failed'; readonly order: number; readonly code: string; readonly message: string };

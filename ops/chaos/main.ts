@@ -4,16 +4,20 @@ import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
 import { runSeed, type SeedResult } from './append.js';
 import { withServer } from './databases.js';
+import { type DrainResult, type RunnerResult, runDrain, runRunnerSeed } from './runner.js';
 import { Reader } from './torn.js';
 
-const help = `Usage: npm run chaos -- append [--seeds N] [--seed S] [--json]
+const help = `Usage: npm run chaos -- append|runner [--seeds N] [--seed S] [--drain N] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
             and projections killed with their writer (every tenth seed) must equal a rebuild
+  runner    runners killed at seeded moments in the middle of matches: every match ends with exactly
+            one outcome, and money sums to zero; then a long queue is drained, with stops in between
 
   --seeds N  how many seeds, from 1 on (20)
   --seed S   this seed alone, to repeat a failure
+  --drain N  runner: how long the queue is (500); 0 leaves it out
   --json     one line of JSON on stdout; the rest goes to stderr
 `;
 
@@ -29,19 +33,30 @@ try {
       json: { type: 'boolean', default: false },
       seed: { type: 'string' },
       seeds: { type: 'string', default: '20' },
+      drain: { type: 'string', default: '500' },
     },
   });
   if (values.help) {
     stdout.write(help);
     exit(0);
   }
-  if (positionals.join(' ') !== 'append') refuse(`There is no chaos run "${positionals.join(' ')}".`);
+  const [run = '', ...more] = positionals;
+  if (!['append', 'runner'].includes(run) || more.length > 0) {
+    refuse(`There is no chaos run "${positionals.join(' ')}".`);
+  }
   const count = wholeNumber('--seeds', values.seeds);
   const seeds = values.seed === undefined ? Array.from({ length: count }, (_, i) => i + 1) : [Number(values.seed)];
   if (values.seed !== undefined) wholeNumber('--seed', values.seed);
   const startedMs = performance.now();
-  const results = await withServer((serverUrl) => runAll(seeds, serverUrl));
-  exit(report(results, (performance.now() - startedMs) / 1000, values.json));
+  const seconds = () => (performance.now() - startedMs) / 1000;
+  if (run === 'append') {
+    const results = await withServer((serverUrl) => appendAll(seeds, serverUrl));
+    exit(report(results, seconds(), values.json));
+  }
+  const drain = values.seed === undefined ? Number(values.drain) : 0;
+  if (drain !== 0) wholeNumber('--drain', values.drain);
+  const results = await lanes('runner', seeds, runRunnerSeed);
+  exit(reportRunner(results, drain > 0 ? await runDrain(drain) : undefined, seconds(), values.json));
 } catch (error) {
   const { code, message } = asAgonError(error);
   if ((error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')) refuse(message);
@@ -50,28 +65,42 @@ try {
 }
 
 /** As many seeds at a time as there are cores. */
-async function runAll(seeds: readonly number[], serverUrl: string): Promise<SeedResult[]> {
-  const results: SeedResult[] = [];
+async function lanes<Result extends { seed: number; failures: readonly string[] }>(
+  run: string,
+  seeds: readonly number[],
+  carryOut: (seed: number) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
   const waiting = [...seeds];
   const lane = async () => {
-    const reader = new Reader();
-    try {
-      for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
-        const result = await runSeed(seed, reader, seed % PROJECTED === 0 ? serverUrl : undefined);
-        results.push(result);
-        for (const failure of result.failures) tellFailure(seed, failure);
-        showProgress(results.length, seeds.length);
-      }
-    } finally {
-      reader.stop();
+    for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
+      const result = await carryOut(seed);
+      results.push(result);
+      for (const failure of result.failures) tellFailure(run, seed, failure);
+      showProgress(results.length, seeds.length);
     }
   };
   await Promise.all(Array.from({ length: Math.min(availableParallelism(), seeds.length) }, lane));
   return results.sort((a, b) => a.seed - b.seed);
 }
 
-function tellFailure(seed: number, failure: string): void {
-  stderr.write(`${stderr.isTTY ? '\r\x1b[K' : ''}Seed ${seed}: ${failure}\n  npm run chaos -- append --seed ${seed}\n`);
+async function appendAll(seeds: readonly number[], serverUrl: string): Promise<SeedResult[]> {
+  const idle: Reader[] = [];
+  const results = await lanes('append', seeds, async (seed) => {
+    const reader = idle.pop() ?? new Reader();
+    try {
+      return await runSeed(seed, reader, seed % PROJECTED === 0 ? serverUrl : undefined);
+    } finally {
+      idle.push(reader);
+    }
+  });
+  for (const reader of idle) reader.stop();
+  return results;
+}
+
+function tellFailure(run: string, seed: number, failure: string): void {
+  const again = `npm run chaos -- ${run} --seed ${seed}`;
+  stderr.write(`${stderr.isTTY ? '\r\x1b[K' : ''}Seed ${seed}: ${failure}\n  ${again}\n`);
 }
 
 function showProgress(done: number, all: number): void {
@@ -104,6 +133,45 @@ function report(results: readonly SeedResult[], seconds: number, json: boolean):
     );
   }
   return failures.length === 0 ? 0 : 1;
+}
+
+function reportRunner(
+  results: readonly RunnerResult[],
+  drained: DrainResult | undefined,
+  seconds: number,
+  json: boolean,
+): number {
+  const sum = (of: (result: RunnerResult) => number) => results.reduce((total, result) => total + of(result), 0);
+  const failures = results.flatMap(({ seed, failures }) => failures.map((what) => ({ seed, what })));
+  const summary = {
+    chaos: 'runner',
+    seeds: results.map(({ seed }) => seed),
+    kills: sum((result) => result.kills),
+    matches: { settled: sum((result) => result.settled), voided: sum((result) => result.voided) },
+    interrupted: sum((result) => result.requeued),
+    drained,
+    failures,
+    seconds: Math.round(seconds * 10) / 10,
+  };
+  const good = failures.length === 0 && (drained?.failures.length ?? 0) === 0;
+  if (json) stdout.write(`${JSON.stringify(summary)}\n`);
+  else {
+    const { settled, voided } = summary.matches;
+    stdout.write(
+      `seeds ${summary.seeds.join(' ')}\n${summary.kills} runners killed, ${summary.interrupted} attempts interrupted; ` +
+        `${settled} matches settled, ${voided} voided, one outcome each: ${failures.length === 0 ? 'yes' : 'NO'}\n`,
+    );
+    if (drained) {
+      const { matches, stops, peakMiB } = drained;
+      stdout.write(
+        `${matches} queued matches drained with ${stops} stops in ${drained.seconds} s: ${drained.settled} settled; ` +
+          `peak memory ${peakMiB.arena} MiB in the arena, ${peakMiB.runner} MiB in a runner\n`,
+      );
+      for (const failure of drained.failures) stdout.write(`drain: ${failure}\n`);
+    }
+    stdout.write(`${failures.length + (drained?.failures.length ?? 0)} failures in ${summary.seconds} s\n`);
+  }
+  return good ? 0 : 1;
 }
 
 function wholeNumber(flag: string, text: string): number {

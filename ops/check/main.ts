@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { exit, stdout } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { packageRoot } from '../version.js';
+import { protoFaults } from './proto.js';
 import { schemaDrift } from './schemas.js';
 import { untidy } from './tidy.js';
 
@@ -12,7 +13,7 @@ interface Gate {
   run(): string[];
 }
 
-const folders = ['services', 'projections', 'sandbox-runner', 'gateway', 'ops'];
+const folders = ['services', 'projections', 'sandbox-runner', 'gateway', 'proto', 'ops'];
 
 /** A tool from node_modules; its output is the problem if it fails. */
 const tool =
@@ -28,6 +29,7 @@ export const gates: readonly Gate[] = [
   { name: 'format and lint', run: tool('biome', 'ci', '--colors=off', '.') },
   { name: 'types', run: tool('tsc', '--noEmit', '-p', 'tsconfig.json') },
   { name: 'dependency rules', run: tool('depcruise', '--config', '.dependency-cruiser.cjs', ...folders) },
+  { name: 'interface definitions', run: protoFaults },
   { name: 'event schemas', run: schemaDrift },
   { name: 'tidy', run: untidy },
 ];

@@ -15,7 +15,7 @@ interface Rule {
 }
 
 const isTest = (path: string) => /\.(spec|contract)\.ts$/.test(path);
-const isCode = (path: string) => /\.tsx?$/.test(path);
+const isCode = (path: string) => /\.tsx?$/.test(path) && !path.startsWith('proto/gen/');
 const matching = (pattern: RegExp) => (lines: readonly string[]) =>
   lines.flatMap((line, i) => (pattern.test(line) ? [i + 1] : []));
 

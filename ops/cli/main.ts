@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { argv, env, exit, stderr, stdout } from 'node:process';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
@@ -66,6 +67,9 @@ command(
   .option('--host <host>', 'the address to listen on (default: 127.0.0.1)')
   .option('--cells <n>', 'sandbox cells that play side by side (default: one a core)')
   .option('--rake-bps <n>', 'the house share of a decided pot in 1/100 percent, 500 to 1500 (default: 1000)')
+  .option('--grpc-port <port>', 'open the door for runners on this port; 0 takes a free one (default: closed)')
+  .option('--no-runner', 'run no matches inside; leave them to "agon runner"')
+  .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
   .option('--no-ladder', 'start empty, without house agents')
   .action(
     run(async (flags) => {
@@ -73,6 +77,22 @@ command(
       return (await serving()).start(config(rest), { ladder, json });
     }),
   );
+
+command(program, 'runner', 'Play matches of an arena, in a process of its own, until Ctrl-C. Run as many as you like.')
+  .requiredOption('--arena <host:port>', "the arena's door for runners (agon start --grpc-port)")
+  .option('--concurrency <n>', 'matches at a time (default: one a core)', count(1, 256), availableParallelism())
+  .option('--host <host>', 'the address on which it serves dry runs, logs and health', '127.0.0.1')
+  .option('--port <port>', 'the port for them; 0 takes a free one', count(0, 65_535), 0)
+  .option('--key-dir <folder>', 'where the key that signs its reports is kept', '.agon-runner')
+  .option('--token-file <file>', "the arena's runner token (default: AGON_TOKEN, or runner.token in the data folder)")
+  .option(
+    '--grace-ms <n>',
+    'how long matches may go on after Ctrl-C before they are handed back',
+    count(0, 86_400_000),
+    30_000,
+  )
+  .addHelpText('after', '\nExample:\n  agon runner --arena 127.0.0.1:4601 --concurrency 4')
+  .action(run(async (flags) => (await import('./runner.js')).runRunner(dataDirOf(flags), flags)));
 
 command(program, 'demo', 'Play a ladder of the house agents in a folder of its own, check everything, and stop.')
   .option('--matches <n>', 'how many matches', count(1, 100_000), 100)

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { exit, stderr, stdout } from 'node:process';
+import { stderr, stdout } from 'node:process';
 import { ledgerSums, listBalances } from '../../projections/balances/query.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
 import { asDatabaseError } from '../../projections/sinks/database.js';
@@ -10,24 +10,11 @@ import { type Arena, startArena } from '../embedded/arena.js';
 import { LADDER_GAMES, ladderResult, playLadder } from '../embedded/ladder.js';
 import { colour, EXIT, type OutputOptions, print, progress } from './output.js';
 import { leaderboardText } from './read.js';
+import { untilSignal } from './signals.js';
 import { verifyStore } from './verify.js';
 
 /** Matches that the house plays on the first start, so that there is something to look at. */
 export const FIRST_LADDER = { matches: 120, seed: 'house' } as const;
-
-/** Runs until a signal comes, then drains. A second signal does not wait. */
-function untilSignal(): { signal: AbortSignal; done: Promise<void> } {
-  const stopping = new AbortController();
-  const done = new Promise<void>((resolve) => {
-    const onSignal = () => {
-      if (stopping.signal.aborted) exit(EXIT.interrupted);
-      stopping.abort();
-      resolve();
-    };
-    process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
-  });
-  return { signal: stopping.signal, done };
-}
 
 export async function start(config: Config, options: OutputOptions & { ladder: boolean }): Promise<number> {
   const { signal, done } = untilSignal();
@@ -42,8 +29,9 @@ export async function start(config: Config, options: OutputOptions & { ladder: b
     if (options.ladder && !signal.aborted) await firstLadder(arena, signal);
     if (!signal.aborted) {
       const events = await arena.store.lastPosition();
-      if (options.json) print(options, { url, graphql: `${url}/graphql`, dataDir: config.dataDir, events }, '');
-      else say(banner(url, config.dataDir, events));
+      const grpc = arena.grpcAddress();
+      if (options.json) print(options, { url, graphql: `${url}/graphql`, grpc, dataDir: config.dataDir, events }, '');
+      else say(banner(url, grpc, config.dataDir, events));
       await done;
     }
     if (!options.json) say('stopping');
@@ -71,13 +59,14 @@ async function firstLadder(arena: Arena, signal: AbortSignal): Promise<void> {
   bar.end();
 }
 
-const banner = (url: string, dataDir: string, events: number) =>
+const banner = (url: string, grpc: string | undefined, dataDir: string, events: number) =>
   [
     `${colour.bold('Agon')} is ready.`,
     '',
     `  GraphQL     ${colour.cyan(`${url}/graphql`)}`,
     `  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`,
     `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
+    ...(grpc ? [`  runners     agon runner --arena ${grpc}`] : []),
     `  data        ${dataDir}  (${events} events)`,
     '',
     '  In another terminal: npx agon leaderboard, npx agon match list, npx agon log tail',

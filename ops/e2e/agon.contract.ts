@@ -31,6 +31,8 @@ export function run(...args: string[]): Promise<Ran> {
 export interface Served {
   readonly url: string;
   readonly events: number;
+  /** host:port of the door for runners, if it is open. */
+  readonly grpc?: string;
   readonly child: ChildProcess;
   graphql<T>(query: string, variables?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer<T>>;
   /** Sends the signal and resolves with the exit code. */
@@ -57,10 +59,11 @@ export async function serve(dataDir: string, ...args: string[]): Promise<Served>
     new Promise<string>((resolve) => createInterface(child.stdout).once('line', resolve)),
     ended.then((code) => Promise.reject(new Error(`agon start ended with ${code}: ${stderr}`))),
   ]);
-  const { url, events } = JSON.parse(ready) as { url: string; events: number };
+  const { url, events, grpc } = JSON.parse(ready) as { url: string; events: number; grpc?: string };
   return {
     url,
     events,
+    ...(grpc === undefined ? {} : { grpc }),
     child,
     graphql: async (query, variables = {}, headers = {}) => {
       const body = JSON.stringify({ query, variables });

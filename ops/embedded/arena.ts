@@ -6,18 +6,30 @@ import { CommandBus } from '@nestjs/cqrs';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
+import { LiveMatches } from '../../gateway/grpc/live.js';
+import { serveRunners } from '../../gateway/grpc/server.js';
 import { gatewayModule } from '../../gateway/module.js';
 import type { GatewayPorts, PartStatus } from '../../gateway/ports.js';
 import { Projector, runProjections } from '../../projections/engine/projector.js';
 import { openDatabase } from '../../projections/sinks/database.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
 import { upcast, views } from '../../projections/views.js';
-import { assertSeats, Cells, defaultLimits, gameNamed, gameNames, startRunner } from '../../sandbox-runner/index.js';
+import {
+  assertSeats,
+  Cells,
+  defaultLimits,
+  gameNamed,
+  gameNames,
+  keyIn,
+  startRunner,
+} from '../../sandbox-runner/index.js';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { WorkQueue } from '../../services/arena/index.js';
 import {
+  type Actor,
   AgonError,
   type Artifacts,
   type Clock,
@@ -28,18 +40,17 @@ import {
   type EventStore,
   type Handled,
   type Ids,
-  type Policy,
-  type RecordedEvent,
   randomIds,
   systemClock,
 } from '../../services/kernel/index.js';
 import { startPostgres } from '../engines/postgres.js';
 import { version } from '../version.js';
-import { localArena } from './arena-port.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { Metrics } from './metrics.js';
+import { runPolicy } from './policies.js';
 import { statusOf, Trouble } from './status.js';
+import { followWork, localArena } from './work.js';
 
 const GRACE_MS = 2_000;
 const VISIBLE_MS = 2_000;
@@ -57,6 +68,8 @@ export interface Arena {
   settled(): Promise<void>;
   /** Opens the doors; resolves with the address. */
   listen(): Promise<string>;
+  /** host:port of the door for runners, once it is open. */
+  grpcAddress(): string | undefined;
   stop(): Promise<void>;
 }
 
@@ -126,7 +139,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const artifacts = new FileArtifacts(folder.paths.artifacts);
     const pool = new Cells({ size: config.cells });
     started('cells', pool, () => pool.close({ kill: true }));
-    const token = folder.operatorToken();
+    const [token, runnerToken] = [folder.operatorToken(), folder.runnerToken()];
+    const actorOf = (given: string): Actor | undefined => {
+      if (sameToken(given, token)) return { id: 'operator', role: 'operator' };
+      return sameToken(given, runnerToken) ? { id: 'runner', role: 'runner' } : undefined;
+    };
     const ports: GatewayPorts = {
       database,
       artifacts,
@@ -142,7 +159,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       status: () => statusOf({ store, database, consumers, trouble, checkpoints }),
       visible: (position) => untilSeen(consumers, position),
       onInternalError: (err) => log.error({ err }, 'internal error'),
-      actorOf: (given) => (sameToken(given, token) ? { id: 'operator', role: 'operator' } : undefined),
+      actorOf,
     };
     const app = await createGateway(gatewayModule({ contexts, handle, ports }));
     started('gateway', app, () => app.close());
@@ -162,13 +179,35 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     for (const policy of contexts.flatMap((context) => context.policies ?? [])) {
       watched(`policy.${policy.name}`, await runPolicy(bus, policy, execute));
     }
-    const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
-      metrics.matches.inc({ game, reason: outcome.reason });
-    const arena = localArena({ runnerId: 'embedded', store, clock, execute });
-    const runner = { bus, artifacts, arena, pool, concurrency: config.cells * 8, onPlayed };
-    watched('runner', await startRunner(runner));
-    // Matches under way get a moment to end; then they are given up, and played again after the next start.
-    started('grace', pool, async () => setTimeout(() => void pool.close({ kill: true }), GRACE_MS).unref());
+    const queue = new WorkQueue(clock);
+    const work = await followWork({ store, checkpoints, queue, clock, execute, onRetry });
+    started('work', work, () => work.stop());
+    const { leaseMs, runner: inside, grpcPort } = config;
+    const desk = { store, artifacts, queue, live: new LiveMatches(), clock, ids, leaseMs, execute };
+    watched('runner', work);
+    if (inside) {
+      const key = keyIn(folder.paths.runnerKey);
+      const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
+        metrics.matches.inc({ game, reason: outcome.reason });
+      const arena = await localArena(desk, key);
+      const live = grpcPort !== undefined;
+      const say = (text: string, matchId: string) => log.debug({ matchId }, text);
+      const runner = startRunner({ arena, key, pool, concurrency: config.cells * 8, live, onPlayed, say });
+      runner.done.catch((err: unknown) => trouble.ended('runner', err));
+      // Matches under way get a moment to end; then they are handed back, and played after the next start.
+      started('runner', runner, () => runner.drain(GRACE_MS));
+    }
+    let grpcAddress: string | undefined;
+    const openDoors = async () => {
+      const url = await listen(app, config, folder);
+      if (grpcPort !== undefined) {
+        const door = { ...desk, actorOf, onInternalError: ports.onInternalError };
+        const grpc = await serveRunners(door, { host: config.host, port: grpcPort });
+        started('grpc', grpc, () => grpc.close());
+        grpcAddress = grpc.address;
+      }
+      return url;
+    };
 
     return {
       config,
@@ -180,30 +219,14 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       execute,
       status: ports.status,
       settled: () => untilSettled(store, consumers),
-      listen: () => listen(app, config, folder),
+      listen: openDoors,
+      grpcAddress: () => grpcAddress,
       stop,
     };
   } catch (error) {
     await stop();
     throw error;
   }
-}
-
-/** Events of one stream in order, streams side by side: a slow match holds up nobody else's stake. */
-function runPolicy(
-  bus: EmbeddedBus,
-  policy: Policy,
-  execute: (command: Command) => Promise<Handled>,
-): Promise<Consumer> {
-  const react = async (events: readonly RecordedEvent[]) => {
-    for (const event of events) for (const command of policy.react(upcast(event))) await execute(command);
-  };
-  const options = { group: `policy.${policy.name}`, types: policy.types, batchSize: 256, attemptsMax: 8 };
-  return bus.consume(options, async (events) => {
-    const streams = new Map<string, RecordedEvent[]>();
-    for (const event of events) streams.set(event.stream, [...(streams.get(event.stream) ?? []), event]);
-    await Promise.all([...streams.values()].map(react));
-  });
 }
 
 async function createGateway(module: DynamicModule): Promise<INestApplication> {

@@ -23,6 +23,8 @@ export const folderLayout = (dataDir: string) => ({
   lock: join(dataDir, 'lock.json'),
   format: join(dataDir, 'agon.json'),
   token: join(dataDir, 'operator.token'),
+  runnerToken: join(dataDir, 'runner.token'),
+  runnerKey: join(dataDir, 'runner.key'),
 });
 
 /** Takes the folder for this process alone, making it if need be. */
@@ -57,9 +59,12 @@ export class DataFolder {
 
   /** The token with which commands of this machine act as operator: whoever can read the folder runs the arena. */
   operatorToken(): string {
-    if (!existsSync(this.paths.token)) writeAside(this.paths.token, randomBytes(24).toString('base64url'));
-    chmodSync(this.paths.token, 0o600);
-    return readFileSync(this.paths.token, 'utf8').trim();
+    return secretIn(this.paths.token);
+  }
+
+  /** The token with which a runner's key may register here. */
+  runnerToken(): string {
+    return secretIn(this.paths.runnerToken);
   }
 
   /** Gives the folder back; somebody else's lock stays. */
@@ -172,6 +177,12 @@ function makeFolder(path: string): void {
   if (existsSync(path)) return;
   makeFolder(dirname(path));
   mkdirSync(path);
+}
+
+function secretIn(path: string): string {
+  if (!existsSync(path)) writeAside(path, randomBytes(24).toString('base64url'));
+  chmodSync(path, 0o600);
+  return readFileSync(path, 'utf8').trim();
 }
 
 function writeAside(path: string, text: string, mode = 0o600): void {

@@ -49,6 +49,20 @@ export const matchesView = defineView<ArenaEvent>({
         change(rows, data.matchId, () => ({ status: 'playing', reason: 'claimed', detail, attempts: data.attempt }));
       },
     },
+    LeaseExtended: {
+      reads: itsMatch,
+      apply: ({ data }, rows) => {
+        const detail = `With runner ${data.runnerId} until ${data.leaseUntil}.`;
+        change(rows, data.matchId, () => ({ detail }));
+      },
+    },
+    MatchReleased: {
+      reads: itsMatch,
+      apply: ({ data }, rows) => {
+        const { attempt, reason: detail } = data;
+        change(rows, data.matchId, () => ({ status: 'ready', reason: 'released', detail, attempts: attempt - 1 }));
+      },
+    },
     MatchRequeued: {
       reads: itsMatch,
       apply: ({ data }, rows) => {

@@ -1,8 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { metaOf } from '../kernel/fixtures.js';
-import { type Actor, type Command, checkedData, fold, type Role, roles } from '../kernel/index.js';
+import {
+  type Actor,
+  type Command,
+  canonical,
+  checkedData,
+  fold,
+  newSigningKey,
+  type Role,
+  roles,
+} from '../kernel/index.js';
 import { allowed, specification } from '../kernel/spec.js';
-import { EscrowStake, RefuseStake } from './commands.js';
+import { EscrowStake, ExpireLease, ExtendLease, RefuseStake, ReleaseMatch } from './commands.js';
 import { ATTEMPTS_MAX, arenaDecider } from './decider.js';
 import {
   type ArenaEvent,
@@ -10,8 +19,10 @@ import {
   arenaEvents,
   ClaimMatch,
   FailAttempt,
+  isAuthentic,
   ProposeMatch,
   ReportMatch,
+  reportText,
   VoidMatch,
 } from './index.js';
 
@@ -59,6 +70,13 @@ const report = (change: object = {}, actor?: Actor) =>
   new ReportMatch({ matchId, runnerId: 'runner-1', attempt: 1, turns, outcome, execution, ...change }, meta(actor));
 const fail = (attempt = 1, runnerId = 'runner-1', actor?: Actor) =>
   new FailAttempt({ matchId, runnerId, attempt, reason: 'The cell died.' }, meta(actor));
+const attempt1 = { matchId, runnerId: 'runner-1', attempt: 1 };
+const extend = (change: object = {}, time = at('12:00:30'), actor?: Actor) =>
+  new ExtendLease({ ...attempt1, leaseMs: 60_000, ...change }, meta(actor, time));
+const expire = (time = at('12:01:00'), change: object = {}, actor?: Actor) =>
+  new ExpireLease({ ...attempt1, ...change }, meta(actor, time));
+const release = (change: object = {}, actor?: Actor) =>
+  new ReleaseMatch({ ...attempt1, reason: 'The runner is stopping.', ...change }, meta(actor));
 const cancel = (actor?: Actor) => new VoidMatch({ matchId, detail: 'by hand' }, meta(actor));
 
 const proposed = (change: object = {}): ArenaEvent => ({ type: 'MatchProposed', data: { ...terms, ...change } });
@@ -71,6 +89,12 @@ const claimed = (attempt = 1, runnerId = 'runner-1', leaseUntil = at('12:01:00')
 const requeued = (attempt: number): ArenaEvent => ({
   type: 'MatchRequeued',
   data: { matchId, attempt, reason: 'The cell died.' },
+});
+const extended = (leaseUntil: string): ArenaEvent => ({ type: 'LeaseExtended', data: { ...attempt1, leaseUntil } });
+const released: ArenaEvent = { type: 'MatchReleased', data: { ...attempt1, reason: 'The runner is stopping.' } };
+const ranOut = (attempt: number, leaseUntil = at('12:01:00')): ArenaEvent => ({
+  type: 'MatchRequeued',
+  data: { matchId, attempt, reason: `The lease of runner runner-1 ran out at ${leaseUntil}.` },
 });
 const { seed: _seed, rakeBps: _rake, seats: _seats, ...money } = terms;
 const parties = terms.seats.map(({ agentId, accountId }) => ({ agentId, accountId }));
@@ -258,17 +282,133 @@ describe('claiming a match', () => {
   });
 });
 
-describe('reporting a match', () => {
-  const played = (result: object): ArenaEvent => ({
-    type: 'MatchPlayed',
-    data: { matchId, runnerId: 'runner-1', attempt: 1, outcome: { ...outcome, ...result }, execution },
+describe('keeping a lease', () => {
+  it('extends it from the time of asking, and never shortens it', () => {
+    given(isClaimed)
+      .when(extend())
+      .then([extended(at('12:01:30'))]);
+    given([...isClaimed, extended(at('12:05:00'))])
+      .when(extend())
+      .then([]);
   });
+
+  it('keeps others out for as long as it was extended', () => {
+    const history = [...isClaimed, extended(at('12:05:00'))];
+    given(history)
+      .when(claim('runner-2', at('12:04:59')))
+      .thenRefused('ARENA.LEASED');
+    given(history)
+      .when(expire(at('12:04:59')))
+      .then([]);
+    given(history)
+      .when(expire(at('12:05:00')))
+      .then([ranOut(1, at('12:05:00'))]);
+  });
+
+  it.each<[string, readonly ArenaEvent[], object]>([
+    ['another runner', isClaimed, { runnerId: 'runner-2' }],
+    ['another attempt', isClaimed, { attempt: 2 }],
+    ['one that ran out', [...isClaimed, ranOut(1)], {}],
+    ['a settled match', isSettled, {}],
+  ])('is refused for %s', (_what, history, change) => {
+    given(history).when(extend(change)).thenRefused('ARENA.LEASE_LOST');
+    given(history).when(release(change)).thenRefused('ARENA.LEASE_LOST');
+  });
+});
+
+describe('a lease that runs out', () => {
+  it('puts the match back with the reason, but not before its time', () => {
+    given(isClaimed)
+      .when(expire(at('12:00:59')))
+      .then([]);
+    given(isClaimed)
+      .when(expire())
+      .then([ranOut(1)]);
+  });
+
+  it('gives the match up at the last attempt', () => {
+    const history = [...isReady, claimed(ATTEMPTS_MAX)];
+    given(history)
+      .when(expire(at('12:01:00'), { attempt: ATTEMPTS_MAX }))
+      .then([voided('runner_failed', `The lease of runner runner-1 ran out at ${at('12:01:00')}.`)]);
+  });
+
+  it.each<[string, readonly ArenaEvent[], object]>([
+    ['another attempt', isClaimed, { attempt: 2 }],
+    ['another runner', isClaimed, { runnerId: 'runner-2' }],
+    ['a match that waits', [...isClaimed, ranOut(1)], {}],
+    ['a settled match', isSettled, {}],
+    ['a voided match', isVoided, {}],
+  ])('says nothing to %s', (_what, history, change) => {
+    given(history)
+      .when(expire(at('13:00:00'), change))
+      .then([]);
+  });
+});
+
+describe('handing a match back', () => {
+  it('costs no attempt, however often', () => {
+    given(isClaimed).when(release()).then([released]);
+    const often = Array.from({ length: 5 }, () => [claimed(1), released]).flat();
+    given([...isReady, ...often])
+      .when(claim())
+      .then([claimed(1)]);
+  });
+});
+
+describe('reporting a match', () => {
+  const playedBy = (signed: { publicKey: string; signature: string } | null, result: object = {}): ArenaEvent => ({
+    type: 'MatchPlayed',
+    data: {
+      matchId,
+      runnerId: 'runner-1',
+      attempt: 1,
+      outcome: { ...outcome, ...result },
+      execution: { ...execution, signed },
+    },
+  });
+  const played = (result: object): ArenaEvent => playedBy(null, result);
   const turnsPlayed = turns.map((turn): ArenaEvent => ({ type: 'TurnPlayed', data: { matchId, ...turn } }));
 
   it('records every turn, the outcome and the money', () => {
     given(isClaimed)
       .when(report())
       .then([...turnsPlayed, played({}), settled('100', [1, 0], ['900', '0'])]);
+  });
+
+  const key = newSigningKey();
+  const said = { ...attempt1, turns, outcome, execution };
+  const signedWith = (text: string) => ({ publicKey: key.publicKey, signature: key.sign(text) });
+
+  it('records who vouches for it, so that anyone can check', () => {
+    const signed = signedWith(reportText(terms, said));
+    given(isClaimed)
+      .when(report({ signed }))
+      .then([...turnsPlayed, playedBy(signed), settled('100', [1, 0], ['900', '0'])]);
+    expect(isAuthentic(terms, said, signed)).toBe(true);
+  });
+
+  it.each<[string, string]>([
+    ['another outcome', reportText(terms, { ...said, outcome: { ...outcome, detail: 'x' } })],
+    ['another turn', reportText(terms, { ...said, turns: turns.slice(1) })],
+    ['another attempt', reportText(terms, { ...said, attempt: 2 })],
+    ['another seed', reportText({ ...terms, seed: 'seed-2' }, said)],
+    [
+      'another agent',
+      reportText({ ...terms, seats: [seat('ada'), { ...seat('bob'), codeDigest: 'b'.repeat(64) }] }, said),
+    ],
+    ['something else', canonical({ ...said })],
+  ])('is refused with a signature over %s', (_what, text) => {
+    given(isClaimed)
+      .when(report({ signed: signedWith(text) }))
+      .thenRefused('ARENA.BAD_SIGNATURE');
+  });
+
+  it("is refused with another key's signature", () => {
+    const signature = newSigningKey().sign(reportText(terms, said));
+    given(isClaimed)
+      .when(report({ signed: { publicKey: key.publicKey, signature } }))
+      .thenRefused('ARENA.BAD_SIGNATURE');
   });
 
   it('gives the stakes back on a draw', () => {
@@ -368,22 +508,37 @@ describe('voiding a match', () => {
 });
 
 describe('commands to a match', () => {
-  it.each([escrow(0), refuse(), claim(), report(), fail(), cancel()])('$type needs one that is known', (command) => {
-    given([]).when(command).thenRefused('ARENA.UNKNOWN_MATCH');
-  });
+  it.each([escrow(0), refuse(), claim(), extend(), expire(), report(), fail(), release(), cancel()])(
+    '$type needs one that is known',
+    (command) => {
+      given([]).when(command).thenRefused('ARENA.UNKNOWN_MATCH');
+    },
+  );
 
   const staff: readonly Role[] = ['operator', 'admin', 'system'];
+  const anySignature = { publicKey: 'a'.repeat(64), signature: 'b'.repeat(128) };
   const eve = (role: Role): Actor => ({ id: 'eve', role });
   it.each<[string, (actor: Actor) => Command, readonly Role[]]>([
     ['ProposeMatch', (actor) => propose({}, actor), staff],
     ['EscrowStake', (actor) => escrow(0, actor), ['system']],
     ['RefuseStake', (actor) => refuse('', actor), ['system']],
-    ['ClaimMatch', (actor) => claim('r', at('12:00:00'), actor), ['runner', 'system']],
-    ['ReportMatch', (actor) => report({}, actor), ['runner', 'system']],
-    ['FailAttempt', (actor) => fail(1, 'r', actor), ['runner', 'system']],
+    ['ClaimMatch', (actor) => claim('eve', at('12:00:00'), actor), ['runner', 'system']],
+    ['ExtendLease', (actor) => extend({ runnerId: 'eve' }, at('12:00:00'), actor), ['runner', 'system']],
+    ['ExpireLease', (actor) => expire(at('12:00:00'), {}, actor), ['system']],
+    ['ReportMatch', (actor) => report({ runnerId: 'eve', signed: anySignature }, actor), ['runner', 'system']],
+    ['ReportMatch unsigned', (actor) => report({ runnerId: 'eve' }, actor), ['system']],
+    ['FailAttempt', (actor) => fail(1, 'eve', actor), ['runner', 'system']],
+    ['ReleaseMatch', (actor) => release({ runnerId: 'eve' }, actor), ['runner', 'system']],
     ['VoidMatch', (actor) => cancel(actor), staff],
   ])('%s is for some roles only', (_what, command, expected) => {
     expect(roles.filter((role) => allowed(command(eve(role)))).sort()).toEqual([...expected].sort());
+  });
+
+  it('no runner speaks for another', () => {
+    const mallory: Actor = { id: 'mallory', role: 'runner' };
+    const commands = [claim('runner-1', at('12:00:00'), mallory), extend({}, at('12:00:00'), mallory)];
+    const more = [report({ signed: anySignature }, mallory), fail(1, 'runner-1', mallory), release({}, mallory)];
+    expect([...commands, ...more].filter(allowed)).toEqual([]);
   });
 
   it("no owner stakes another one's money by proposing a match", () => {

@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import { type Actor, cents, defineCommand, isStaff, text } from '../kernel/index.js';
-import { execution, outcome, seat, terms, turn } from './events.js';
+import { execution, outcome, seat, signed, terms, turn } from './events.js';
 
 const stream = (data: { matchId: string }) => `match-${data.matchId}`;
-const isRunner = (actor: Actor) => actor.role === 'runner' || actor.role === 'system';
+/** A runner speaks for itself. */
+const isThatRunner = (actor: Actor, data: { runnerId: string }) =>
+  actor.role === 'system' || (actor.role === 'runner' && actor.id === data.runnerId);
+const leaseMs = z.int().min(1_000).max(3_600_000);
 const attempt = { matchId: z.uuid(), runnerId: z.string().min(1).max(80), attempt: z.int().min(1) };
 
 export class ProposeMatch extends defineCommand({
@@ -40,24 +43,53 @@ export class ClaimMatch extends defineCommand({
   data: z.object({
     matchId: z.uuid(),
     runnerId: z.string().min(1).max(80),
-    leaseMs: z.int().min(1_000).max(3_600_000),
+    leaseMs,
   }),
   stream,
-  allow: isRunner,
+  allow: isThatRunner,
+}) {}
+
+export class ExtendLease extends defineCommand({
+  type: 'ExtendLease',
+  data: z.object({ ...attempt, leaseMs }),
+  stream,
+  allow: isThatRunner,
+}) {}
+
+/** Asked for by the arena itself when a lease has run out; does nothing if it was extended meanwhile. */
+export class ExpireLease extends defineCommand({
+  type: 'ExpireLease',
+  data: z.object(attempt),
+  stream,
+  allow: (actor) => actor.role === 'system',
 }) {}
 
 export class ReportMatch extends defineCommand({
   type: 'ReportMatch',
-  data: z.object({ ...attempt, turns: z.array(turn).max(500), outcome, execution }),
+  data: z.object({
+    ...attempt,
+    turns: z.array(turn).max(500),
+    outcome,
+    execution,
+    signed: signed.nullable().default(null),
+  }),
   stream,
-  allow: isRunner,
+  // What comes from a runner is signed. Only simulations, which act as the arena itself, do without.
+  allow: (actor, data) => isThatRunner(actor, data) && (actor.role === 'system' || data.signed !== null),
 }) {}
 
 export class FailAttempt extends defineCommand({
   type: 'FailAttempt',
   data: z.object({ ...attempt, reason: text(400) }),
   stream,
-  allow: isRunner,
+  allow: isThatRunner,
+}) {}
+
+export class ReleaseMatch extends defineCommand({
+  type: 'ReleaseMatch',
+  data: z.object({ ...attempt, reason: text(400) }),
+  stream,
+  allow: isThatRunner,
 }) {}
 
 export class VoidMatch extends defineCommand({
@@ -72,6 +104,9 @@ export type ArenaCommand =
   | EscrowStake
   | RefuseStake
   | ClaimMatch
+  | ExtendLease
+  | ExpireLease
   | ReportMatch
   | FailAttempt
+  | ReleaseMatch
   | VoidMatch;

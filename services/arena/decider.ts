@@ -1,6 +1,15 @@
 import { AgonError, type Decider, invariant } from '../kernel/index.js';
-import type { ArenaCommand, ClaimMatch, FailAttempt, ProposeMatch, ReportMatch } from './commands.js';
+import type {
+  ArenaCommand,
+  ClaimMatch,
+  ExpireLease,
+  ExtendLease,
+  FailAttempt,
+  ProposeMatch,
+  ReportMatch,
+} from './commands.js';
 import type { ArenaEvent, MatchProposed, MatchVoided } from './events.js';
+import { isAuthentic } from './report.js';
 import { settle } from './settlement.js';
 
 /** Runs of one match before it is given up and the stakes go back. */
@@ -43,6 +52,10 @@ function evolve(state: MatchState, event: ArenaEvent): MatchState {
       const { runnerId, attempt, leaseUntil } = event.data;
       return { ...state, status: 'claimed', attempts: attempt, lease: { runnerId, attempt, untilIso: leaseUntil } };
     }
+    case 'LeaseExtended':
+      return state.lease ? { ...state, lease: { ...state.lease, untilIso: event.data.leaseUntil } } : state;
+    case 'MatchReleased':
+      return { ...unleased(state, 'ready'), attempts: state.attempts - 1 };
     case 'MatchSettled':
       return unleased(state, 'settled');
     case 'MatchVoided':
@@ -72,10 +85,17 @@ function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
       return state.status === 'proposed' ? [voided(state, 'stake_refused', command.data.detail)] : [];
     case 'ClaimMatch':
       return claim(command, state);
+    case 'ExtendLease':
+      return extend(command, state);
+    case 'ExpireLease':
+      return expire(command, state);
     case 'ReportMatch':
       return report(command, state);
     case 'FailAttempt':
       return failAttempt(command, state);
+    case 'ReleaseMatch':
+      assertLease(command.data, state);
+      return [{ type: 'MatchReleased', data: command.data }];
     case 'VoidMatch':
       if (state.status === 'voided') return [];
       if (state.status === 'settled') throw new AgonError('ARENA.SETTLED', `Match ${matchId} is settled.`);
@@ -114,12 +134,30 @@ function claim({ data, meta }: ClaimMatch, state: Known): ArenaEvent[] {
   return [{ type: 'MatchClaimed', data: { matchId, runnerId, attempt, leaseUntil } }];
 }
 
+function extend({ data, meta }: ExtendLease, state: Known): ArenaEvent[] {
+  const { untilIso } = assertLease(data, state);
+  const { leaseMs, ...attempt } = data;
+  const leaseUntil = new Date(Date.parse(meta.time) + leaseMs).toISOString();
+  return leaseUntil > untilIso ? [{ type: 'LeaseExtended', data: { ...attempt, leaseUntil } }] : [];
+}
+
+/** Whoever asks may be late: the attempt may be over, or its lease may have been extended. */
+function expire({ data, meta }: ExpireLease, state: Known): ArenaEvent[] {
+  const { lease } = state;
+  if (lease?.runnerId !== data.runnerId || lease.attempt !== data.attempt || meta.time < lease.untilIso) return [];
+  return failed(state, lease.attempt, `The lease of runner ${lease.runnerId} ran out at ${lease.untilIso}.`);
+}
+
 /** The outcome becomes facts: every turn, the result, and the money, in one append. */
 function report({ data }: ReportMatch, state: Known): ArenaEvent[] {
   assertLease(data, state);
-  const { matchId, runnerId, attempt, turns, outcome, execution } = data;
+  const { matchId, runnerId, attempt, turns, outcome, signed } = data;
+  const execution = { ...data.execution, signed };
   const { seats, stakeCents, rakeBps, game, currency } = state.terms;
   assertPossible(data, seats.length);
+  if (signed && !isAuthentic(state.terms, data, signed)) {
+    throw new AgonError('ARENA.BAD_SIGNATURE', `The report of match ${matchId} is not signed by runner ${runnerId}.`);
+  }
   const paid = settle({ stakeCents: BigInt(stakeCents), scores: outcome.scores, rakeBps });
   return [
     ...turns.map((turn): ArenaEvent => ({ type: 'TurnPlayed', data: { matchId, ...turn } })),
@@ -146,9 +184,12 @@ function report({ data }: ReportMatch, state: Known): ArenaEvent[] {
 
 function failAttempt({ data }: FailAttempt, state: Known): ArenaEvent[] {
   assertLease(data, state);
-  const { matchId, attempt, reason } = data;
+  return failed(state, data.attempt, data.reason);
+}
+
+function failed(state: Known, attempt: number, reason: string): ArenaEvent[] {
   if (attempt >= ATTEMPTS_MAX) return [voided(state, 'runner_failed', reason)];
-  return [{ type: 'MatchRequeued', data: { matchId, attempt, reason } }];
+  return [{ type: 'MatchRequeued', data: { matchId: state.terms.matchId, attempt, reason } }];
 }
 
 /** A runner is trusted to have run the match, not to make up one that cannot have been. */
@@ -166,7 +207,7 @@ function assertPossible({ outcome, turns }: ReportMatch['data'], seats: number):
 }
 
 /** Only the runner that holds the lease for this very attempt may say how it ended. */
-function assertLease(data: { matchId: string; runnerId: string; attempt: number }, state: Known): void {
+function assertLease(data: { matchId: string; runnerId: string; attempt: number }, state: Known): Lease {
   const { lease } = state;
   if (state.status !== 'claimed' || lease?.runnerId !== data.runnerId || lease.attempt !== data.attempt) {
     throw new AgonError(
@@ -174,6 +215,7 @@ function assertLease(data: { matchId: string; runnerId: string; attempt: number 
       `Runner ${data.runnerId} does not hold attempt ${data.attempt} of match ${data.matchId}, which is ${state.status}.`,
     );
   }
+  return lease;
 }
 
 function voided(state: Known, reason: MatchVoided['data']['reason'], detail: string): MatchVoided {

@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { cents, currency, type DomainEvent, defineEvents, type EventOf, slug, text } from '../kernel/index.js';
+import {
+  cents,
+  currency,
+  type DomainEvent,
+  defineEvents,
+  type EventOf,
+  publicKeyHex,
+  signatureHex,
+  slug,
+  text,
+} from '../kernel/index.js';
 
 export const seat = z.object({
   agentId: z.string().min(3).max(80),
@@ -34,6 +44,9 @@ export const execution = z.object({
   usage: z.array(z.object({ fuel: z.int().min(0), peakMemoryBytes: z.int().min(0) })),
 });
 
+/** Who vouches for the outcome: the runner's registered key and its signature over `reportText`. */
+export const signed = z.object({ publicKey: publicKeyHex, signature: signatureHex });
+
 export const terms = {
   matchId: z.uuid(),
   game: z.string().min(1).max(40),
@@ -42,6 +55,7 @@ export const terms = {
 };
 
 const matchId = z.uuid();
+const attempt = { matchId, runnerId: z.string(), attempt: z.int().min(1) };
 const paidSeat = z.object({ agentId: z.string(), accountId: slug, score: z.number(), payoutCents: cents });
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
@@ -54,13 +68,18 @@ export const arenaEvents = defineEvents('arena', {
   MatchReady: { version: 1, schema: z.object({ matchId }) },
   MatchClaimed: {
     version: 1,
-    schema: z.object({ matchId, runnerId: z.string(), attempt: z.int().min(1), leaseUntil: z.iso.datetime() }),
+    schema: z.object({ ...attempt, leaseUntil: z.iso.datetime() }),
   },
+  LeaseExtended: { version: 1, schema: z.object({ ...attempt, leaseUntil: z.iso.datetime() }) },
+  /** Handed back untouched, by a runner that stops: no failed attempt. */
+  MatchReleased: { version: 1, schema: z.object({ ...attempt, reason: z.string().max(400) }) },
   MatchRequeued: { version: 1, schema: z.object({ matchId, attempt: z.int().min(1), reason: z.string().max(400) }) },
   TurnPlayed: { version: 1, schema: turn.extend({ matchId }) },
   MatchPlayed: {
-    version: 1,
-    schema: z.object({ matchId, runnerId: z.string(), attempt: z.int().min(1), outcome, execution }),
+    version: 2,
+    schema: z.object({ ...attempt, outcome, execution: execution.extend({ signed: signed.nullable() }) }),
+    // Nobody signed in the days of version 1.
+    upcast: { 1: (data) => ({ ...data, execution: { ...(data.execution as object), signed: null } }) },
   },
   MatchSettled: {
     version: 1,
@@ -83,5 +102,5 @@ export type MatchProposed = Of<'MatchProposed'>;
 export type MatchSettled = Of<'MatchSettled'>;
 export type MatchVoided = Of<'MatchVoided'>;
 export type MatchOutcome = z.output<typeof outcome>;
-export type MatchExecution = z.output<typeof execution>;
+export type MatchExecution = z.output<typeof execution> & { readonly signed: z.output<typeof signed> | null };
 export type Turn = z.output<typeof turn>;

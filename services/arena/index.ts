@@ -1,4 +1,13 @@
-export { ClaimMatch, FailAttempt, ProposeMatch, ReportMatch, VoidMatch } from './commands.js';
+export {
+  ClaimMatch,
+  ExpireLease,
+  ExtendLease,
+  FailAttempt,
+  ProposeMatch,
+  ReleaseMatch,
+  ReportMatch,
+  VoidMatch,
+} from './commands.js';
 export {
   type ArenaEvent,
   arenaEvents,
@@ -10,3 +19,5 @@ export {
   type Turn,
 } from './events.js';
 export { arena } from './module.js';
+export { type Attempted, isAuthentic, reportText } from './report.js';
+export { WorkQueue } from './work.js';

@@ -1,5 +1,16 @@
 import { defineContext } from '../kernel/index.js';
-import { ClaimMatch, EscrowStake, FailAttempt, ProposeMatch, RefuseStake, ReportMatch, VoidMatch } from './commands.js';
+import {
+  ClaimMatch,
+  EscrowStake,
+  ExpireLease,
+  ExtendLease,
+  FailAttempt,
+  ProposeMatch,
+  RefuseStake,
+  ReleaseMatch,
+  ReportMatch,
+  VoidMatch,
+} from './commands.js';
 import { arenaDecider } from './decider.js';
 import { arenaEvents } from './events.js';
 import { escrow } from './policies.js';
@@ -8,6 +19,17 @@ export const arena = defineContext({
   name: 'arena',
   events: arenaEvents,
   decider: arenaDecider,
-  commands: [ProposeMatch, EscrowStake, RefuseStake, ClaimMatch, ReportMatch, FailAttempt, VoidMatch],
+  commands: [
+    ProposeMatch,
+    EscrowStake,
+    RefuseStake,
+    ClaimMatch,
+    ExtendLease,
+    ExpireLease,
+    ReportMatch,
+    FailAttempt,
+    ReleaseMatch,
+    VoidMatch,
+  ],
   policies: [escrow],
 });

@@ -4,7 +4,15 @@ import { EmbeddedBus } from '../adapters/bus/embedded.js';
 import { MemoryEventStore } from '../adapters/store/memory.js';
 import { until } from '../adapters/store/subscription.contract.js';
 import { metaOf, OPERATOR } from '../kernel/fixtures.js';
-import { chainFault, createHandle, EMPTY_HEAD, type Handle, NO_STREAM, type StreamHead } from '../kernel/index.js';
+import {
+  chainFault,
+  createHandle,
+  EMPTY_HEAD,
+  type Handle,
+  NO_STREAM,
+  type StreamHead,
+  SYSTEM,
+} from '../kernel/index.js';
 import { GrantCredits, type WalletEvent, wallet } from '../wallet/index.js';
 import { arena, ClaimMatch, FailAttempt, ProposeMatch, ReportMatch, VoidMatch } from './index.js';
 
@@ -72,7 +80,7 @@ describe('a staked match', () => {
     const outcome = { winner: 0, scores, reason: 'line', detail: '', seatAtFault: null };
     const execution = { driver: 'wasm', gameVersion: 1, limits: {}, usage: [] };
     const data = { matchId, runnerId: 'runner-1', attempt, turns: [], outcome, execution };
-    return handle(arena, new ReportMatch(data, metaOf(`report-${attempt}`, runner)));
+    return handle(arena, new ReportMatch(data, metaOf(`report-${attempt}`, SYSTEM)));
   };
   const matchEvents = async () => (await store.readStream(`match-${matchId}`)).map((event) => event.type);
   const walletOf = async (accountId: string) => {

@@ -13,6 +13,9 @@ const settings = {
   dataDir: { env: 'AGON_DATA', schema: z.string().min(1).default('.agon') },
   host: { env: 'AGON_HOST', schema: z.string().min(1).default('127.0.0.1') },
   port: { env: 'AGON_PORT', schema: whole(0, 65_535).default(4600) },
+  grpcPort: { env: 'AGON_GRPC_PORT', schema: whole(0, 65_535).optional() },
+  runner: { env: 'AGON_RUNNER', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
+  leaseMs: { env: 'AGON_LEASE_MS', schema: whole(1_000, 3_600_000).default(30_000) },
   cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
   rakeBps: { env: 'AGON_RAKE_BPS', schema: whole(500, 1500).default(1000) },
   logLevel: {
@@ -27,6 +30,12 @@ export interface Config {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** The door for runners; closed when there is no port, and any free one for 0. */
+  readonly grpcPort: number | undefined;
+  /** Whether a runner runs inside the arena. */
+  readonly runner: boolean;
+  /** How long a match is a runner's without a heartbeat. */
+  readonly leaseMs: number;
   /** Sandbox cells that play matches side by side. */
   readonly cells: number;
   /** The house's share of a decided pot, in hundredths of a percent: 500 to 1500. */

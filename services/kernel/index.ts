@@ -10,3 +10,4 @@ export * from './ids.js';
 export * from './money.js';
 export * from './policy.js';
 export * from './ports.js';
+export * from './signature.js';

@@ -1,0 +1,168 @@
+import type { Progress } from '../../proto/gen/agon/runner/v1/runner.js';
+import {
+  type ArenaEvent,
+  ClaimMatch,
+  ExtendLease,
+  FailAttempt,
+  ReleaseMatch,
+  ReportMatch,
+  type WorkQueue,
+} from '../../services/arena/index.js';
+import {
+  type Actor,
+  AgonError,
+  type Artifacts,
+  type Clock,
+  type Command,
+  type CommandMeta,
+  canonical,
+  derivedId,
+  type EventStore,
+  type Handled,
+  type Ids,
+  invariant,
+  isAgonError,
+  isSignedBy,
+  runnerIdOf,
+} from '../../services/kernel/index.js';
+import { RegisterRunner, type RunnerEvent, trustedKey } from '../../services/runners/index.js';
+import type { LiveMatches } from './live.js';
+
+export interface DeskPorts {
+  readonly store: EventStore;
+  readonly artifacts: Artifacts;
+  readonly queue: WorkQueue;
+  readonly live: LiveMatches;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly leaseMs: number;
+  execute(command: Command): Promise<Handled>;
+}
+
+interface Attempt {
+  readonly matchId: string;
+  readonly attempt: number;
+}
+
+export interface Registration {
+  readonly publicKey: string;
+  readonly time: string;
+  readonly signature: string;
+  readonly holding: readonly Attempt[];
+}
+
+/** A registration that is older or newer than this was not meant for now. */
+const CLOCK_SKEW_MS = 5 * 60_000;
+const RESTARTED = 'The runner started again and no longer has this attempt.';
+
+export const registrationText = (publicKey: string, time: string): string =>
+  canonical({ kind: 'agon.runner-registration.v1', publicKey, time });
+
+/** Makes a key known as a runner, and takes back what its holder had in hand and has lost. Returns the runner's id. */
+export async function registerRunner(ports: DeskPorts, registration: Registration): Promise<string> {
+  const { queue, clock, ids, execute } = ports;
+  const { publicKey, time, signature, holding } = registration;
+  if (!isSignedBy(publicKey, registrationText(publicKey, time), signature)) {
+    throw new AgonError('RUNNERS.BAD_SIGNATURE', 'The registration is not signed by its key.');
+  }
+  // Written so that a time that is none is refused as well.
+  if (!(Math.abs(Date.parse(clock()) - Date.parse(time)) <= CLOCK_SKEW_MS)) {
+    throw new AgonError('RUNNERS.CLOCK_SKEW', `The registration is of ${time}, and it is ${clock()} here.`);
+  }
+  const runnerId = runnerIdOf(publicKey);
+  const meta = newMetaOf(runnerId, clock);
+  await execute(new RegisterRunner({ runnerId, publicKey }, meta(ids())));
+  const kept = new Set(holding.map(({ matchId, attempt }) => `${matchId}/${attempt}`));
+  for (const { matchId, attempt } of queue.leasesOf(runnerId)) {
+    if (kept.has(`${matchId}/${attempt}`)) continue;
+    const data = { matchId, runnerId, attempt, reason: RESTARTED };
+    await unlessLost(execute(new FailAttempt(data, meta(derivedId('fail', matchId, runnerId, attempt)))));
+  }
+  return runnerId;
+}
+
+/**
+ * The write side as one runner sees it, for runners in this process and behind gRPC alike. Command ids name the
+ * attempt, so a call that is repeated is carried out once.
+ */
+export function deskOf(ports: DeskPorts, runnerId: string) {
+  const { store, artifacts, queue, live, clock, ids, leaseMs, execute } = ports;
+  const meta = newMetaOf(runnerId, clock);
+
+  return {
+    next: (capacity: number, signal: AbortSignal) => queue.next(capacity, signal),
+
+    async claim(matchId: string, claimId = ids()) {
+      try {
+        const id = derivedId('claim', matchId, runnerId, claimId);
+        const { events } = await execute(new ClaimMatch({ matchId, runnerId, leaseMs }, meta(id)));
+        const claimed = (events as readonly ArenaEvent[]).find((event) => event.type === 'MatchClaimed');
+        if (!claimed) return undefined;
+        const [first] = (await store.readStream(`match-${matchId}`, { limit: 1 })) as readonly ArenaEvent[];
+        invariant(first?.type === 'MatchProposed', `match-${matchId} starts with its proposal.`);
+        const { game, seed, seats } = first.data;
+        const codeDigests = seats.map((seat) => seat.codeDigest);
+        return { matchId, attempt: claimed.data.attempt, game, seed, codeDigests, leaseMs };
+      } catch (error) {
+        if (isAgonError(error, 'ARENA.NOT_READY') || isAgonError(error, 'ARENA.LEASED')) return undefined;
+        throw error;
+      }
+    },
+
+    async heartbeat({ matchId, attempt }: Attempt): Promise<void> {
+      const id = derivedId('extend', matchId, runnerId, attempt, clock());
+      await execute(new ExtendLease({ matchId, runnerId, attempt, leaseMs }, meta(id)));
+    },
+
+    /** The signature is checked before anything of the text is believed. The decision checks it against the facts. */
+    async report({ text, signature }: { readonly text: string; readonly signature: string }): Promise<void> {
+      const publicKey = trustedKey((await store.readStream(`runner-${runnerId}`)) as readonly RunnerEvent[]);
+      if (publicKey === undefined) throw new AgonError('RUNNERS.UNKNOWN', `No key is registered for ${runnerId}.`);
+      if (!isSignedBy(publicKey, text, signature)) {
+        throw new AgonError('ARENA.BAD_SIGNATURE', `The report is not signed by runner ${runnerId}.`);
+      }
+      const { matchId, attempt, turns, outcome, execution } = readReport(text);
+      const data = { matchId, runnerId, attempt, turns, outcome, execution, signed: { publicKey, signature } };
+      await execute(
+        new ReportMatch(data as never, meta(derivedId('report', String(matchId), runnerId, String(attempt)))),
+      );
+    },
+
+    async fail({ matchId, attempt }: Attempt, reason: string): Promise<void> {
+      const data = { matchId, runnerId, attempt, reason };
+      await execute(new FailAttempt(data, meta(derivedId('fail', matchId, runnerId, attempt))));
+    },
+
+    /** What is handed back may be claimed again under the same number, so the id is that of the lease's place. */
+    async release({ matchId, attempt }: Attempt, reason: string): Promise<void> {
+      const head = await store.head(`match-${matchId}`);
+      const id = derivedId('release', matchId, runnerId, head?.revision ?? 0);
+      await unlessLost(execute(new ReleaseMatch({ matchId, runnerId, attempt, reason }, meta(id))));
+    },
+
+    artifact: (digest: string) => artifacts.get(digest),
+
+    progress(attempt: Attempt, what: NonNullable<Progress['what']>): void {
+      if (queue.holds({ ...attempt, runnerId })) live.publish({ ...attempt, what });
+    },
+  };
+}
+
+const newMetaOf = (runnerId: string, clock: Clock) => {
+  const actor: Actor = { id: runnerId, role: 'runner' };
+  return (id: string): CommandMeta => ({ id, actor, time: clock(), correlationId: id, causationId: id });
+};
+
+function readReport(text: string): Record<string, unknown> {
+  try {
+    const report = JSON.parse(text) as unknown;
+    if (typeof report === 'object' && report !== null) return report as Record<string, unknown>;
+  } catch {}
+  throw new AgonError('ARENA.BAD_REPORT', 'The report is not a JSON object.');
+}
+
+/** Whoever gives something up does not mind that it was taken away already. */
+const unlessLost = (work: Promise<unknown>) =>
+  work.catch((error: unknown) => {
+    if (!isAgonError(error, 'ARENA.LEASE_LOST')) throw error;
+  });

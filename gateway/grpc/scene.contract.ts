@@ -1,0 +1,77 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { contexts } from '../../ops/embedded/contexts.js';
+import { followWork } from '../../ops/embedded/work.js';
+import { FileArtifacts } from '../../services/adapters/artifacts.js';
+import { MemoryCheckpoints } from '../../services/adapters/bus/checkpoints.js';
+import { MemoryEventStore } from '../../services/adapters/store/memory.js';
+import { type ArenaEvent, ProposeMatch, WorkQueue } from '../../services/arena/index.js';
+import {
+  type Actor,
+  type Command,
+  createHandle,
+  derivedId,
+  type Handled,
+  invariant,
+  manualClock,
+  newMeta,
+  randomIds,
+  SYSTEM,
+} from '../../services/kernel/index.js';
+import { LiveMatches } from './live.js';
+import type { GrpcPorts } from './server.js';
+
+export const RUNNER_TOKEN = 'the-runner-token';
+export const LEASE_MS = 30_000;
+export const SOURCES = ['export const act = ({ legal }) => legal[0]', 'export const act = (o) => o.legal.at(-1)'];
+
+/** A write side in memory with its queue, as an arena puts it together, and a clock that stands still. */
+export async function openScene() {
+  const folder = mkdtempSync(join(tmpdir(), 'agon-desk-'));
+  const store = new MemoryEventStore();
+  const clock = manualClock('2026-03-01T12:00:00.000Z');
+  const queue = new WorkQueue(clock);
+  const artifacts = new FileArtifacts(folder);
+  const handle = createHandle({ store });
+  const execute = (command: Command): Promise<Handled> => {
+    const context = contexts.find(({ commands }) => commands.some(({ spec }) => spec.type === command.type));
+    invariant(context, `${command.type} belongs to a context.`);
+    return handle(context, command);
+  };
+  const errors: unknown[] = [];
+  const checkpoints = new MemoryCheckpoints();
+  const onRetry = (_group: string, error: unknown) => void errors.push(error);
+  const work = await followWork({ store, checkpoints, queue, clock, execute, onRetry });
+  const live = new LiveMatches();
+  const runner: Actor = { id: 'runner', role: 'runner' };
+  const ports: GrpcPorts = {
+    ...{ store, artifacts, queue, live, clock, ids: randomIds, leaseMs: LEASE_MS, execute },
+    actorOf: (token) => (token === RUNNER_TOKEN ? runner : undefined),
+    onInternalError: (error) => void errors.push(error),
+  };
+  const codeDigests = await Promise.all(SOURCES.map((source) => artifacts.put(Buffer.from(source))));
+
+  let proposed = 0;
+  const propose = async (): Promise<string> => {
+    const matchId = derivedId('match', proposed++);
+    const seats = codeDigests.map((codeDigest, seat) => {
+      const accountId = `owner-${seat}`;
+      return { agentId: `${accountId}.bot`, accountId, version: 1, codeDigest };
+    });
+    const terms = { matchId, game: 'tic-tac-toe', stakeCents: '0', currency: 'PLAY', seed: 's', seats, rakeBps: 1000 };
+    await execute(new ProposeMatch(terms, newMeta(SYSTEM, { clock })));
+    return matchId;
+  };
+  const eventsOf = async (matchId: string) =>
+    (await store.readStream(`match-${matchId}`)) as unknown as readonly ArenaEvent[];
+  const typesOf = async (matchId: string) => (await eventsOf(matchId)).map((event) => event.type);
+  const close = async () => {
+    await work.stop();
+    await store.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { store, clock, queue, ports, errors, codeDigests, execute, propose, eventsOf, typesOf, close };
+}
+
+export type Scene = Awaited<ReturnType<typeof openScene>>;

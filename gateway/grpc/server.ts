@@ -1,0 +1,130 @@
+import type { ServerWritableStream } from '@grpc/grpc-js';
+import {
+  type ArenaServiceServer,
+  ArenaServiceService,
+  type GetArtifactRequest,
+  type GetArtifactResponse,
+  type WatchMatchResponse,
+} from '../../proto/gen/agon/runner/v1/runner.js';
+import { feed, type Serving, serve, unary } from '../../proto/serve.js';
+import { refusal } from '../../proto/status.js';
+import { type Actor, AgonError } from '../../services/kernel/index.js';
+import { type DeskPorts, deskOf, registerRunner } from './desk.js';
+import { bearerOf, Sessions } from './sessions.js';
+
+export interface GrpcPorts extends DeskPorts {
+  actorOf(token: string): Actor | undefined;
+  onInternalError(error: unknown): void;
+}
+
+const WAIT_MS_MAX = 30_000;
+const PIECE_BYTES = 256 * 1024;
+
+/** The door for runners. */
+export function serveRunners(ports: GrpcPorts, address: { host: string; port: number }): Promise<Serving> {
+  const closing = new AbortController();
+  return serve({
+    ...address,
+    services: [[ArenaServiceService, arenaService(ports, closing.signal)]],
+    names: ['agon.runner.v1.ArenaService'],
+    serving: () => true,
+    closing,
+  });
+}
+
+function arenaService(ports: GrpcPorts, closing: AbortSignal): ArenaServiceServer {
+  const sessions = new Sessions(ports.ids);
+  const desk = (metadata: Parameters<Sessions['runnerOf']>[0]) => deskOf(ports, sessions.runnerOf(metadata));
+  const { onInternalError } = ports;
+
+  return {
+    register: unary(async ({ publicKey, time, signature, holding }, metadata) => {
+      const actor = ports.actorOf(bearerOf(metadata));
+      if (actor?.role !== 'runner') {
+        throw new AgonError('AUTH.UNAUTHENTICATED', "Registering needs the arena's runner token.");
+      }
+      const [key, signed] = [publicKey.toString('hex'), signature.toString('hex')];
+      const runnerId = await registerRunner(ports, { publicKey: key, time, signature: signed, holding });
+      return { runnerId, session: sessions.open(runnerId) };
+    }, onInternalError),
+
+    nextWork: unary(async ({ capacity, waitMs }, metadata, cancelled) => {
+      const patience = AbortSignal.timeout(Math.min(waitMs, WAIT_MS_MAX));
+      const signal = AbortSignal.any([patience, cancelled, closing]);
+      return { matchIds: [...(await desk(metadata).next(capacity, signal))] };
+    }, onInternalError),
+
+    claim: unary(async ({ matchId, claimId }, metadata) => {
+      return { order: await desk(metadata).claim(matchId, claimId) };
+    }, onInternalError),
+
+    heartbeat: unary(async (attempt, metadata) => {
+      await desk(metadata).heartbeat(attempt);
+      return {};
+    }, onInternalError),
+
+    report: unary(async ({ report, signature }, metadata) => {
+      await desk(metadata).report({ text: report, signature: signature.toString('hex') });
+      return {};
+    }, onInternalError),
+
+    fail: unary(async ({ reason, ...attempt }, metadata) => {
+      await desk(metadata).fail(attempt, reason);
+      return {};
+    }, onInternalError),
+
+    release: unary(async ({ reason, ...attempt }, metadata) => {
+      await desk(metadata).release(attempt, reason);
+      return {};
+    }, onInternalError),
+
+    streamProgress: (call, callback) => {
+      const leave = () => call.destroy();
+      closing.addEventListener('abort', leave, { once: true });
+      try {
+        const mine = desk(call.metadata);
+        call.on('data', ({ progress }) => {
+          if (progress?.what) mine.progress(progress, progress.what);
+        });
+        call.on('end', () => callback(null, {})).on('error', () => {});
+        call.on('close', () => closing.removeEventListener('abort', leave));
+      } catch (error) {
+        callback(refusal(error, onInternalError));
+      }
+    },
+
+    getArtifact: (call) => {
+      const { digest } = call.request;
+      Promise.resolve()
+        .then(() => desk(call.metadata).artifact(digest))
+        .then((content) => sendPieces(call, content))
+        .catch((error: unknown) => call.emit('error', refusal(error, onInternalError)));
+    },
+
+    watchMatch: (call) => {
+      try {
+        sessions.runnerOf(call.metadata);
+      } catch (error) {
+        if (!ports.actorOf(bearerOf(call.metadata))) {
+          call.emit('error', refusal(error, onInternalError));
+          return;
+        }
+      }
+      const subscribe = (send: (response: WatchMatchResponse) => void) =>
+        ports.live.watch(call.request.matchId, (progress) => send({ progress }));
+      feed(call as ServerWritableStream<never, WatchMatchResponse>, subscribe, closing);
+    },
+  };
+}
+
+async function sendPieces(
+  call: ServerWritableStream<GetArtifactRequest, GetArtifactResponse>,
+  content: Uint8Array,
+): Promise<void> {
+  for (let at = 0; at < content.length; at += PIECE_BYTES) {
+    if (call.cancelled) return;
+    const full = !call.write({ content: Buffer.from(content.subarray(at, at + PIECE_BYTES)) });
+    if (full) await new Promise<void>((resolve) => call.once('drain', resolve).once('cancelled', () => resolve()));
+  }
+  call.end();
+}

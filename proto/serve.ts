@@ -1,0 +1,139 @@
+import {
+  type handleUnaryCall,
+  type Metadata,
+  Server,
+  ServerCredentials,
+  type ServerWritableStream,
+  status,
+  type UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { AgonError } from '../services/kernel/index.js';
+import {
+  HealthCheckResponse_ServingStatus as Health,
+  type HealthServer,
+  HealthService,
+} from './gen/grpc/health/v1/health.js';
+import { refusal } from './status.js';
+
+export interface Serving {
+  /** host:port. */
+  readonly address: string;
+  /** Ends waiting calls, lets the others finish for a moment, and closes. */
+  close(): Promise<void>;
+}
+
+interface ServeOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly services: readonly [definition: Parameters<Server['addService']>[0], UntypedServiceImplementation][];
+  /** Names that the health service answers for, besides the empty one. */
+  readonly names: readonly string[];
+  readonly serving: () => boolean;
+  /** Aborted when the server closes. */
+  readonly closing: AbortController;
+}
+
+const CLOSE_MS = 2_000;
+const HEALTH_MS = 1_000;
+
+/** A gRPC server with the health service, on plain HTTP/2: it belongs on a loopback or private address. */
+export async function serve(options: ServeOptions): Promise<Serving> {
+  const server = new Server({
+    'grpc.keepalive_time_ms': 20_000,
+    'grpc.keepalive_timeout_ms': 10_000,
+    'grpc.max_receive_message_length': 8 * 1024 * 1024,
+  });
+  for (const [definition, implementation] of options.services) server.addService(definition, implementation);
+  server.addService(HealthService, health(options));
+  const { host, closing } = options;
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(`${host}:${options.port}`, ServerCredentials.createInsecure(), (error, bound) => {
+      if (!error) return resolve(bound);
+      const why = `Cannot listen on ${host}:${options.port}: ${error.message}.`;
+      reject(new AgonError('NET.CANNOT_LISTEN', why));
+    });
+  });
+  const close = async () => {
+    closing.abort();
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => server.forceShutdown(), CLOSE_MS);
+      server.tryShutdown(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  };
+  return { address: `${host}:${port}`, close };
+}
+
+/** A call with one answer; whatever is thrown leaves as a refusal. */
+export const unary =
+  <Request, Response>(
+    answer: (request: Request, metadata: Metadata, cancelled: AbortSignal) => Promise<Response>,
+    onInternal?: (error: unknown) => void,
+  ): handleUnaryCall<Request, Response> =>
+  (call, callback) => {
+    const cancelled = new AbortController();
+    call.on('cancelled', () => cancelled.abort());
+    answer(call.request, call.metadata, cancelled.signal).then(
+      (response) => callback(null, response),
+      (error: unknown) => callback(refusal(error, onInternal)),
+    );
+  };
+
+/** Sends what comes until the caller leaves. One that does not keep up misses some, and holds up nobody. */
+export function feed<Response>(
+  call: ServerWritableStream<never, Response>,
+  subscribe: (send: (response: Response) => void) => () => void,
+  closing: AbortSignal,
+): void {
+  let open = true;
+  let full = false;
+  const leave = subscribe((response) => {
+    if (open && !full) full = !call.write(response);
+  });
+  const end = () => {
+    if (!open) return;
+    open = false;
+    leave();
+    closing.removeEventListener('abort', end);
+    call.end();
+  };
+  call.on('drain', () => {
+    full = false;
+  });
+  call.on('cancelled', end).on('error', end);
+  closing.addEventListener('abort', end, { once: true });
+}
+
+function health({ names, serving, closing }: ServeOptions): HealthServer {
+  const statusOf = (service: string): Health => {
+    if (service !== '' && !names.includes(service)) return Health.SERVICE_UNKNOWN;
+    return serving() && !closing.signal.aborted ? Health.SERVING : Health.NOT_SERVING;
+  };
+  return {
+    check: ({ request }, callback) => {
+      const found = statusOf(request.service);
+      if (found === Health.SERVICE_UNKNOWN) callback({ code: status.NOT_FOUND, details: 'There is no such service.' });
+      else callback(null, { status: found });
+    },
+    watch: (call) => {
+      const subscribe = (send: (response: { status: Health }) => void) => {
+        let last: Health | undefined;
+        const look = () => {
+          const now = statusOf(call.request.service);
+          if (now !== last) send({ status: now });
+          last = now;
+        };
+        look();
+        const timer = setInterval(look, HEALTH_MS);
+        return () => {
+          clearInterval(timer);
+          look();
+        };
+      };
+      feed(call as ServerWritableStream<never, { status: Health }>, subscribe, closing.signal);
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import { Metadata, type ServiceError, type StatusObject, status } from '@grpc/grpc-js';
+import { AgonError } from '../services/kernel/index.js';
+import { ErrorDetail } from './gen/agon/runner/v1/runner.js';
+
+/** The metadata in which a refusal carries Agon's own code. */
+const DETAIL = 'agon-error-bin';
+
+/** The one place where codes become gRPC. The longest prefix that fits decides. */
+const STATUS_BY_CODE: Readonly<Record<string, status>> = {
+  'AUTH.UNAUTHENTICATED': status.UNAUTHENTICATED,
+  'AUTH.': status.PERMISSION_DENIED,
+  'COMMAND.INVALID': status.INVALID_ARGUMENT,
+  'COMMAND.KEY_REUSED': status.ALREADY_EXISTS,
+  'COMMAND.CONTENDED': status.ABORTED,
+  'EVENT.NOT_JSON': status.INVALID_ARGUMENT,
+  'ARENA.UNKNOWN_MATCH': status.NOT_FOUND,
+  'ARENA.BAD_OUTCOME': status.INVALID_ARGUMENT,
+  'ARENA.BAD_REPORT': status.INVALID_ARGUMENT,
+  'ARENA.BAD_SIGNATURE': status.PERMISSION_DENIED,
+  'ARENA.': status.FAILED_PRECONDITION,
+  'ARTIFACT.MISSING': status.NOT_FOUND,
+  'ARTIFACT.BAD_DIGEST': status.INVALID_ARGUMENT,
+  'ARTIFACT.': status.DATA_LOSS,
+  'RUNNERS.': status.PERMISSION_DENIED,
+  'SANDBOX.CLOSED': status.UNAVAILABLE,
+  'SANDBOX.CELL_': status.UNAVAILABLE,
+  'SANDBOX.QUEUE_FULL': status.RESOURCE_EXHAUSTED,
+  'SANDBOX.': status.INVALID_ARGUMENT,
+  'STORE.FULL': status.RESOURCE_EXHAUSTED,
+  'STORE.CLOSED': status.UNAVAILABLE,
+};
+
+export function grpcStatusOf(code: string): status {
+  const prefixes = Object.keys(STATUS_BY_CODE).filter((prefix) => code.startsWith(prefix));
+  const longest = prefixes.sort((a, b) => b.length - a.length)[0];
+  return longest === undefined ? status.INTERNAL : (STATUS_BY_CODE[longest] ?? status.INTERNAL);
+}
+
+/** What the caller gets to see. What went wrong inside is for the operator's log only. */
+export function refusal(error: unknown, onInternal: (error: unknown) => void = () => {}): Partial<StatusObject> {
+  const code = error instanceof AgonError ? grpcStatusOf(error.code) : status.INTERNAL;
+  const metadata = new Metadata();
+  if (!(error instanceof AgonError) || code === status.INTERNAL) {
+    onInternal(error);
+    metadata.set(DETAIL, detail('INTERNAL', {}));
+    return { code, details: 'Something went wrong inside Agon. The operator finds it in the log.', metadata };
+  }
+  metadata.set(DETAIL, detail(error.code, error.details));
+  return { code, details: error.message, metadata };
+}
+
+const detail = (code: string, details: object) =>
+  Buffer.from(ErrorDetail.encode({ code, detailsJson: JSON.stringify(details) }).finish());
+
+/** The refusal as it was on the other side; whatever else went wrong is NET.UNAVAILABLE or GRPC.<status>. */
+export function errorOf(error: unknown): AgonError {
+  if (error instanceof AgonError) return error;
+  const { code, details, metadata } = error as Partial<ServiceError>;
+  const [sent] = metadata?.get(DETAIL) ?? [];
+  if (sent instanceof Buffer) {
+    const { code: ours, detailsJson } = ErrorDetail.decode(sent);
+    return new AgonError(ours, details ?? ours, JSON.parse(detailsJson) as Record<string, unknown>, { cause: error });
+  }
+  if (code === undefined) return new AgonError('INTERNAL', String(error), {}, { cause: error });
+  const unreachable = code === status.UNAVAILABLE || code === status.DEADLINE_EXCEEDED;
+  return new AgonError(unreachable ? 'NET.UNAVAILABLE' : `GRPC.${status[code]}`, details ?? '', {}, { cause: error });
+}
