@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
+import type { AgentRuntime } from '../services/agents/index.js';
 import type { Actor, Artifacts, Clock, Ids } from '../services/kernel/index.js';
 
 /** One part of the arena that must work before the gateway says it is ready. */
@@ -22,7 +23,10 @@ export interface GatewayPorts {
   assertSeats(game: string, agents: number): void;
   readonly version: string;
   /** Refuses code that cannot run, before it becomes an agent. */
-  checkSource(source: string): Promise<{ ok: true } | { ok: false; rule: string; detail: string }>;
+  checkSource(
+    source: string,
+    runtime: AgentRuntime,
+  ): Promise<{ ok: true } | { ok: false; rule: string; detail: string }>;
   readonly sourceBytesMax: number;
   status(): Promise<readonly PartStatus[]>;
   /** Resolves when what stands at this position can be read, so that callers see what they have just done. */

@@ -58,7 +58,13 @@ export async function playedHistory(matches = 24): Promise<readonly RecordedEven
   for (let i = 0; i < matches; i++) {
     const matchId = derivedId('match', i);
     const pair = [owners[i % 3] as string, owners[(i + 1 + (i % 2)) % 3] as string];
-    const seats = pair.map((accountId) => ({ agentId: `${accountId}.bot`, accountId, version: 1, codeDigest: DIGEST }));
+    const seats = pair.map((accountId) => ({
+      agentId: `${accountId}.bot`,
+      accountId,
+      version: 1,
+      codeDigest: DIGEST,
+      runtime: 'javascript' as const,
+    }));
     const stakeCents = i % 7 === 0 ? '0' : '100';
     const terms = { matchId, game: i % 2 ? 'a' : 'b', stakeCents, currency: 'PLAY', seed: `${i}`, seats, rakeBps: 700 };
     await send(arena, new ProposeMatch(terms, meta()));

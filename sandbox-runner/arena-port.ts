@@ -1,4 +1,4 @@
-import type { Progress } from './protocol.js';
+import type { AgentRuntime, Progress } from './protocol.js';
 
 /** What a runner gets when it claims a match: all it needs to play it. */
 export interface WorkOrder {
@@ -7,6 +7,8 @@ export interface WorkOrder {
   readonly game: string;
   readonly seed: string;
   readonly codeDigests: readonly string[];
+  /** By seat, as the digests. */
+  readonly runtimes: readonly AgentRuntime[];
   /** How long the attempt is this runner's without a heartbeat. */
   readonly leaseMs: number;
 }

@@ -11,7 +11,7 @@ import { ArenaServiceClient, type StreamProgressRequest } from '../proto/gen/ago
 import { errorOf } from '../proto/status.js';
 import { AgonError, type Clock, canonical, type Ids, type SigningKey } from '../services/kernel/index.js';
 import type { ArenaPort, Attempt } from './arena-port.js';
-import type { Progress } from './protocol.js';
+import { type Progress, runtimeNamed } from './protocol.js';
 
 export interface ConnectOptions {
   /** host:port of the arena's gRPC door. */
@@ -67,7 +67,7 @@ export class GrpcArena implements ArenaPort {
 
   async claim(matchId: string) {
     const { order } = await this.call(this.client.claim, { matchId, claimId: this.options.ids() });
-    return order;
+    return order && { ...order, runtimes: order.runtimes.map(runtimeNamed) };
   }
 
   async heartbeat({ matchId, attempt }: Attempt): Promise<void> {

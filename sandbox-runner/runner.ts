@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type AgonError, asAgonError, isAgonError, type SigningKey } from '../services/kernel/index.js';
 import type { ArenaPort, Attempt, WorkOrder } from './arena-port.js';
 import { cleanDetail } from './drivers/driver.js';
-import type { MatchJob, Progress } from './protocol.js';
+import type { MatchAgent, MatchJob, Progress } from './protocol.js';
 import type { MatchRecord } from './referee.js';
 import { signedReport } from './report.js';
 
@@ -131,15 +131,15 @@ async function giveUp(arena: ArenaPort, order: WorkOrder, error: AgonError): Pro
 
 async function play(options: RunnerOptions, order: WorkOrder, sources: Map<string, string>): Promise<MatchRecord> {
   const { arena, pool, live = false, say = () => {} } = options;
-  const { matchId, game, seed, codeDigests } = order;
-  const agents: { codeDigest: string; source: string }[] = [];
-  for (const codeDigest of codeDigests) {
+  const { matchId, game, seed, codeDigests, runtimes } = order;
+  const agents: MatchAgent[] = [];
+  for (const [seat, codeDigest] of codeDigests.entries()) {
     const source = sources.get(codeDigest) ?? Buffer.from(await arena.artifact(codeDigest)).toString();
     // The pool checks every source against its digest, so what is kept here cannot be anything else.
     sources.delete(codeDigest);
     sources.set(codeDigest, source);
     if (sources.size > SOURCES_MAX) sources.delete(sources.keys().next().value as string);
-    agents.push({ codeDigest, source });
+    agents.push({ codeDigest, source, runtime: runtimes[seat] ?? 'javascript' });
   }
   const onProgress = (progress: Progress) => {
     if (progress.kind === 'log') say(`seat ${progress.seat}: ${progress.text}`, matchId);

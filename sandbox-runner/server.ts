@@ -8,7 +8,7 @@ import { feed, type Serving, serve, unary } from '../proto/serve.js';
 import { AgonError, type Clock, canonical } from '../services/kernel/index.js';
 import type { Limits } from './limits.js';
 import type { CellPool } from './pool.js';
-import { codeDigest } from './protocol.js';
+import { codeDigest, runtimeNamed } from './protocol.js';
 
 /** What a runner does and what its agents print, for whoever listens at the moment. */
 export class RunnerLogs {
@@ -56,13 +56,17 @@ function runnerService(options: RunnerServerOptions, closing: AbortSignal): Runn
   const { pool, logs, executionsMax } = options;
   let executions = 0;
   return {
-    execute: unary(async ({ game, seed, sources, limitsJson }) => {
+    execute: unary(async ({ game, seed, sources, runtimes, limitsJson }) => {
       if (executions >= executionsMax) {
         throw new AgonError('SANDBOX.QUEUE_FULL', `${executions} dry runs are under way already. Try again later.`);
       }
       executions += 1;
       try {
-        const agents = sources.map((source) => ({ source, codeDigest: codeDigest(source) }));
+        const agents = sources.map((source, seat) => ({
+          source,
+          codeDigest: codeDigest(source),
+          runtime: runtimeNamed(runtimes[seat]),
+        }));
         const job = { matchId: 'dry-run', game, seed, agents, limits: limitsOf(limitsJson) };
         return { record: canonical(await pool.play(job)) };
       } finally {

@@ -5,7 +5,13 @@ import { accountById, agentById } from '../../projections/agents/query.js';
 import { matchById } from '../../projections/matches/query.js';
 import type { MatchRow } from '../../projections/matches/table.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
-import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
+import {
+  type AgentRuntime,
+  agentIdOf,
+  PublishVersion,
+  runtimeNamed,
+  SubmitAgent,
+} from '../../services/agents/index.js';
 import { ProposeMatch, VoidMatch } from '../../services/arena/index.js';
 import {
   AgonError,
@@ -56,16 +62,19 @@ export class Mutations {
     @Args('ownerId', text()) ownerId: string,
     @Args('name', text()) name: string,
     @Args('games', { type: () => [String] }) games: string[],
-    @Args('source', text('JavaScript that defines act(observation).')) source: string,
+    @Args('source', text('Code that defines act(observation).')) source: string,
+    @Args('runtime', { ...text('What runs it: javascript, node or python.'), defaultValue: 'javascript' })
+    runtimeName: string,
     @Context() context: RequestContext,
   ) {
     const meta = this.meta(context, 'SubmitAgent');
     await this.assertOwner(ownerId);
     for (const game of games) this.assertGame(game);
+    const runtime = runtimeNamed(runtimeName);
     const content = Buffer.from(source);
-    await this.assertRunnable(source, content.length);
+    await this.assertRunnable(source, runtime, content.length);
     const codeDigest = await this.ports.artifacts.put(content);
-    const code = { codeDigest, codeBytes: content.length, runtime: 'javascript' as const };
+    const code = { codeDigest, codeBytes: content.length, runtime };
     const agentId = agentIdOf(ownerId, name);
     try {
       return await this.send(agentId, new SubmitAgent({ ownerId, name, games, ...code }, meta));
@@ -124,7 +133,7 @@ export class Mutations {
       throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${agent.games.join(', ')}, not ${game}.`);
     }
     const { ownerId: accountId, version, codeDigest } = agent;
-    return { agentId, accountId, version, codeDigest };
+    return { agentId, accountId, version, codeDigest, runtime: runtimeNamed(agent.runtime) };
   }
 
   private async assertOwner(accountId: string): Promise<void> {
@@ -139,12 +148,12 @@ export class Mutations {
     }
   }
 
-  private async assertRunnable(source: string, bytes: number): Promise<void> {
+  private async assertRunnable(source: string, runtime: AgentRuntime, bytes: number): Promise<void> {
     const { sourceBytesMax } = this.ports;
     if (bytes > sourceBytesMax) {
       throw new AgonError('AGENTS.BROKEN_CODE', `The code has ${bytes} bytes; the limit is ${sourceBytesMax}.`);
     }
-    const checked = await this.ports.checkSource(source);
+    const checked = await this.ports.checkSource(source, runtime);
     if (!checked.ok) {
       const { rule, detail } = checked;
       throw new AgonError('AGENTS.BROKEN_CODE', `The code cannot play (${rule}): ${detail}`, { rule });

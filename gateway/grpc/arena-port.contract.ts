@@ -63,7 +63,16 @@ export function arenaPortContract(name: string, connect: (scene: Scene, key: Sig
       expect(await waiting).toEqual([matchId]);
       const order = await claimed(port, matchId);
       const { codeDigests } = scene;
-      expect(order).toEqual({ matchId, attempt: 1, game: 'tic-tac-toe', seed: 's', codeDigests, leaseMs: LEASE_MS });
+      const runtimes = ['javascript', 'javascript'];
+      expect(order).toEqual({
+        matchId,
+        attempt: 1,
+        game: 'tic-tac-toe',
+        seed: 's',
+        codeDigests,
+        runtimes,
+        leaseMs: LEASE_MS,
+      });
       await port.report(signedReport(key, order, recordOf(order)));
       expect(await scene.typesOf(matchId)).toEqual([
         ...['MatchProposed', 'MatchReady', 'MatchClaimed', 'TurnPlayed', 'MatchPlayed', 'MatchSettled'],

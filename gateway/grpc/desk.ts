@@ -1,6 +1,7 @@
 import type { Progress } from '../../proto/gen/agon/runner/v1/runner.js';
 import {
   type ArenaEvent,
+  arenaEvents,
   ClaimMatch,
   ExtendLease,
   FailAttempt,
@@ -24,9 +25,12 @@ import {
   isAgonError,
   isSignedBy,
   runnerIdOf,
+  upcasterOf,
 } from '../../services/kernel/index.js';
 import { RegisterRunner, type RunnerEvent, trustedKey } from '../../services/runners/index.js';
 import type { LiveMatches } from './live.js';
+
+const upcast = upcasterOf([arenaEvents]);
 
 export interface DeskPorts {
   readonly store: EventStore;
@@ -98,11 +102,12 @@ export function deskOf(ports: DeskPorts, runnerId: string) {
         const { events } = await execute(new ClaimMatch({ matchId, runnerId, leaseMs }, meta(id)));
         const claimed = (events as readonly ArenaEvent[]).find((event) => event.type === 'MatchClaimed');
         if (!claimed) return undefined;
-        const [first] = (await store.readStream(`match-${matchId}`, { limit: 1 })) as readonly ArenaEvent[];
+        const [first] = (await store.readStream(`match-${matchId}`, { limit: 1 })).map(upcast) as readonly ArenaEvent[];
         invariant(first?.type === 'MatchProposed', `match-${matchId} starts with its proposal.`);
         const { game, seed, seats } = first.data;
         const codeDigests = seats.map((seat) => seat.codeDigest);
-        return { matchId, attempt: claimed.data.attempt, game, seed, codeDigests, leaseMs };
+        const runtimes = seats.map((seat) => seat.runtime);
+        return { matchId, attempt: claimed.data.attempt, game, seed, codeDigests, runtimes, leaseMs };
       } catch (error) {
         if (isAgonError(error, 'ARENA.NOT_READY') || isAgonError(error, 'ARENA.LEASED')) return undefined;
         throw error;

@@ -57,7 +57,7 @@ export async function openScene() {
     const matchId = derivedId('match', proposed++);
     const seats = codeDigests.map((codeDigest, seat) => {
       const accountId = `owner-${seat}`;
-      return { agentId: `${accountId}.bot`, accountId, version: 1, codeDigest };
+      return { agentId: `${accountId}.bot`, accountId, version: 1, codeDigest, runtime: 'javascript' as const };
     });
     const terms = { matchId, game: 'tic-tac-toe', stakeCents: '0', currency: 'PLAY', seed: 's', seats, rakeBps: 1000 };
     await execute(new ProposeMatch(terms, newMeta(SYSTEM, { clock })));

@@ -55,7 +55,13 @@ function matchHistory(wallets: readonly StreamWriter[]): SealedEvent[] {
     currency,
     purpose: { kind: 'match', matchId, seat },
   });
-  const seats = players.map(({ accountId, agentId }) => ({ accountId, agentId, version: 1, codeDigest: CODE_DIGEST }));
+  const seats = players.map(({ accountId, agentId }) => ({
+    accountId,
+    agentId,
+    version: 1,
+    codeDigest: CODE_DIGEST,
+    runtime: 'javascript',
+  }));
   const events = players.map(({ account, accountId }) =>
     account.next('CreditsGranted', { accountId, amountCents: stakeCents, currency, reason: 'Weekly allowance' }),
   );

@@ -85,7 +85,8 @@ async function settled(): Promise<void> {
 
 /** Ids come from the seed, so an arena that is started again proposes nothing twice. */
 async function propose(): Promise<void> {
-  const seats: { agentId: string; accountId: string; version: number; codeDigest: string }[] = [];
+  const seats: { agentId: string; accountId: string; version: number; codeDigest: string; runtime: 'javascript' }[] =
+    [];
   for (const accountId of OWNERS) {
     const grant = { accountId, amountCents: '1000000', currency: 'PLAY', reason: 'chaos' };
     await execute(new GrantCredits(grant, newMeta(SYSTEM, { id: derivedId('chaos', seed, accountId) })));
@@ -95,7 +96,7 @@ async function propose(): Promise<void> {
       return legal[Math.floor(Math.random() * legal.length)];
     }; // ${accountId}`;
     const codeDigest = await artifacts.put(Buffer.from(source));
-    seats.push({ agentId: `${accountId}.bot`, accountId, version: 1, codeDigest });
+    seats.push({ agentId: `${accountId}.bot`, accountId, version: 1, codeDigest, runtime: 'javascript' });
   }
   for (let i = 0; i < Number(matches); i++) {
     const matchId = derivedId('chaos', seed, 'match', i);

@@ -97,6 +97,7 @@ async function playMatch(
     accountId: `player-${seat}`,
     version: 1,
     codeDigest: CODE_DIGEST,
+    runtime: 'javascript' as const,
   }));
   const terms = { matchId, game: 'connect-four', stakeCents: '0', currency: 'PLAY' };
   await command('ProposeMatch', { ...terms, seed: matchId, seats, rakeBps: 1000 });

@@ -143,7 +143,14 @@ describe('runners as processes of their own', () => {
     const health = new HealthClient(ready.address, credentials.createInsecure());
     const execute = (change: object = {}) =>
       new Promise<string>((resolve, reject) => {
-        const request = { game: 'tic-tac-toe', seed: 'dry', sources: [quick, quick], limitsJson: '', ...change };
+        const request = {
+          game: 'tic-tac-toe',
+          seed: 'dry',
+          sources: [quick, quick],
+          runtimes: [],
+          limitsJson: '',
+          ...change,
+        };
         client.execute(request, (error, response) => (error ? reject(errorOf(error)) : resolve(response.record)));
       });
     const logs: StreamLogsResponse[] = [];

@@ -155,7 +155,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
       version,
       sourceBytesMax: defaultLimits.sourceBytes,
-      checkSource: (source) => pool.check(source),
+      checkSource: (source, runtime) => pool.check(source, runtime),
       status: () => statusOf({ store, database, consumers, trouble, checkpoints }),
       visible: (position) => untilSeen(consumers, position),
       onInternalError: (err) => log.error({ err }, 'internal error'),

@@ -103,7 +103,7 @@ const meta = (arena: Arena, ...name: (string | number)[]) =>
   newMeta(SYSTEM, { id: derivedId('ladder', ...name), clock: arena.clock });
 
 function propose(arena: Arena, seed: string, i: number, game: string, pair: readonly HouseSeat[]): ProposeMatch {
-  const seats = pair.map(({ games: _games, ...seat }) => seat);
+  const seats = pair.map(({ games: _games, ...seat }) => ({ ...seat, runtime: 'javascript' as const }));
   const { rakeBps } = arena.config;
   const terms = {
     matchId: matchId(seed, i),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEvents, type EventOf, slug } from '../kernel/index.js';
+import { AgonError, defineEvents, type EventOf, slug } from '../kernel/index.js';
 
 export const agentId = z.string().regex(/^[a-z0-9-]+\.[a-z0-9-]+$/, 'must be an agent like ada.minimax');
 export const codeDigest = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex');
@@ -26,3 +26,10 @@ export const agentEvents = defineEvents('agents', {
 
 export type AgentEvent = EventOf<typeof agentEvents>;
 export type AgentRuntime = z.output<typeof runtime>;
+
+export function runtimeNamed(name: string): AgentRuntime {
+  const parsed = runtime.safeParse(name);
+  if (parsed.success) return parsed.data;
+  const known = runtime.options.join(', ');
+  throw new AgonError('AGENTS.UNKNOWN_RUNTIME', `There is no runtime "${name}"; choose one of ${known}.`);
+}

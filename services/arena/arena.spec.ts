@@ -36,6 +36,7 @@ const seat = (accountId: string, agent = 'bot') => ({
   accountId,
   version: 1,
   codeDigest: 'a'.repeat(64),
+  runtime: 'javascript' as const,
 });
 const terms = {
   matchId,

@@ -16,6 +16,7 @@ export const seat = z.object({
   accountId: slug,
   version: z.int().min(1),
   codeDigest: z.string().regex(/^[0-9a-f]{64}$/),
+  runtime: z.enum(['javascript', 'node', 'python']),
 });
 
 export const turn = z.object({
@@ -36,12 +37,23 @@ export const outcome = z.object({
   seatAtFault: z.int().min(0).nullable(),
 });
 
+/** What one seat took, in the unit of its driver, and what ran it. What is measured in time never comes out twice the same. */
+export const usage = z.object({
+  fuel: z.int().min(0),
+  peakMemoryBytes: z.int().min(0),
+  cpuMs: z.number().min(0).optional(),
+  wallMs: z.number().min(0).optional(),
+  driver: z.string().max(40).optional(),
+  driverVersion: z.string().max(200).optional(),
+  meter: z.enum(['fuel', 'time']).optional(),
+});
+
 /** How it was run: what an audit needs to run it again. */
 export const execution = z.object({
   driver: z.string().max(40),
   gameVersion: z.int().min(1),
   limits: z.record(z.string(), z.number()),
-  usage: z.array(z.object({ fuel: z.int().min(0), peakMemoryBytes: z.int().min(0) })),
+  usage: z.array(usage),
 });
 
 /** Who vouches for the outcome: the runner's registered key and its signature over `reportText`. */
@@ -61,8 +73,15 @@ const paidSeat = z.object({ agentId: z.string(), accountId: slug, score: z.numbe
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const arenaEvents = defineEvents('arena', {
   MatchProposed: {
-    version: 1,
+    version: 2,
     schema: z.object({ ...terms, seed: z.string().min(1).max(80), seats: z.array(seat), rakeBps: z.int() }),
+    // In the days of version 1 every agent was written in JavaScript.
+    upcast: {
+      1: (data) => ({
+        ...data,
+        seats: (data.seats as object[]).map((seat) => ({ ...seat, runtime: 'javascript' })),
+      }),
+    },
   },
   StakeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
   MatchReady: { version: 1, schema: z.object({ matchId }) },

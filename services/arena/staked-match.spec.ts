@@ -70,6 +70,7 @@ describe('a staked match', () => {
       accountId,
       version: 1,
       codeDigest: 'a'.repeat(64),
+      runtime: 'javascript' as const,
     }));
     const terms = { matchId, game: 'tic-tac-toe', stakeCents, currency: 'PLAY', seed: 's', seats, rakeBps: 1000 };
     return handle(arena, new ProposeMatch(terms, metaOf('propose', OPERATOR)));

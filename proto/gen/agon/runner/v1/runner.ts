@@ -76,6 +76,8 @@ export interface WorkOrder {
   seed: string;
   codeDigests: string[];
   leaseMs: number;
+  /** By seat, as the digests: javascript, node or python. */
+  runtimes: string[];
 }
 
 export interface HeartbeatRequest {
@@ -161,6 +163,8 @@ export interface ExecuteRequest {
   sources: string[];
   /** Limits that differ from the defaults, in JSON; empty for none. */
   limitsJson: string;
+  /** By seat; javascript where left out. */
+  runtimes: string[];
 }
 
 export interface ExecuteResponse {
@@ -585,7 +589,7 @@ export const ClaimResponse: MessageFns<ClaimResponse> = {
 };
 
 function createBaseWorkOrder(): WorkOrder {
-  return { matchId: "", attempt: 0, game: "", seed: "", codeDigests: [], leaseMs: 0 };
+  return { matchId: "", attempt: 0, game: "", seed: "", codeDigests: [], leaseMs: 0, runtimes: [] };
 }
 
 export const WorkOrder: MessageFns<WorkOrder> = {
@@ -607,6 +611,9 @@ export const WorkOrder: MessageFns<WorkOrder> = {
     }
     if (message.leaseMs !== 0) {
       writer.uint32(48).uint32(message.leaseMs);
+    }
+    for (const v of message.runtimes) {
+      writer.uint32(58).string(v!);
     }
     return writer;
   },
@@ -670,6 +677,14 @@ export const WorkOrder: MessageFns<WorkOrder> = {
             }
 
             message.leaseMs = reader.uint32();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.runtimes.push(reader.string());
             continue;
           }
         }
@@ -1479,7 +1494,7 @@ export const WatchMatchResponse: MessageFns<WatchMatchResponse> = {
 };
 
 function createBaseExecuteRequest(): ExecuteRequest {
-  return { game: "", seed: "", sources: [], limitsJson: "" };
+  return { game: "", seed: "", sources: [], limitsJson: "", runtimes: [] };
 }
 
 export const ExecuteRequest: MessageFns<ExecuteRequest> = {
@@ -1495,6 +1510,9 @@ export const ExecuteRequest: MessageFns<ExecuteRequest> = {
     }
     if (message.limitsJson !== "") {
       writer.uint32(34).string(message.limitsJson);
+    }
+    for (const v of message.runtimes) {
+      writer.uint32(42).string(v!);
     }
     return writer;
   },
@@ -1542,6 +1560,14 @@ export const ExecuteRequest: MessageFns<ExecuteRequest> = {
             }
 
             message.limitsJson = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.runtimes.push(reader.string());
             continue;
           }
         }
