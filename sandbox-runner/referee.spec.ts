@@ -51,7 +51,14 @@ class Scripted implements AgentInstance {
 
 function match(seats: Scripted[], overrides: Partial<Limits> = {}, game = 'tic-tac-toe') {
   const limits = limitsFrom(overrides);
-  return playMatch({ game: gameNamed(game), seed: 'seed', seats, limits, driver: 'scripted', agents: ['a', 'b'] });
+  return playMatch({
+    game: gameNamed(game),
+    seed: 'seed',
+    seats,
+    limits,
+    driver: 'scripted',
+    agents: seats.map((_, seat) => `${seat}`),
+  });
 }
 
 const play = (first: Step[], second: Step[], overrides: Partial<Limits> = {}) =>
@@ -154,6 +161,71 @@ describe('the referee', () => {
       [5, 0, 2],
       [5, 1, 2],
     ]);
+  });
+
+  describe('with more than two seats', () => {
+    const three = (...lines: Step[][]) =>
+      match(
+        lines.map((line) => new Scripted(line)),
+        {},
+        'prisoners',
+      );
+    const rounds = (...choices: string[]) => Array<Step>(40).fill(choices);
+
+    it('plays everybody at once, seat by seat, and scores by what each has earned', async () => {
+      const record = await three(rounds('C', 'C'), rounds('C', 'D'), rounds('C', 'D'));
+      const played = record.turns.length / 3;
+      expect(record.turns[1]).toMatchObject({ turn: 2, seat: 1, action: ['C', 'D'] });
+      // Seat 0 is trusted by both; the others betray each other.
+      const total = 6 + 4 + 4;
+      expect(record.outcome).toMatchObject({ winner: 0, reason: 'payoffs', scores: [6 / total, 4 / total, 4 / total] });
+      expect(played >= 20 && played <= 40).toBe(true);
+      expect(JSON.parse(JSON.stringify(record))).toEqual(record);
+      expect(replay(record)).toMatchObject({ agrees: true, problem: '' });
+    });
+
+    it('gives nothing to the seat that breaks a rule, and shares the point among the others', async () => {
+      const faults: [Step, string, string][] = [
+        [['C'], 'illegal_move', '["C"] is not one of ["C","C"] ["C","D"] ["D","C"] ["D","D"]'],
+        ['C', 'bad_reply', '"C" is no action of prisoners'],
+        [crash, 'crash', 'Error: no'],
+      ];
+      for (const [step, reason, detail] of faults) {
+        const record = await three(rounds('C', 'C'), [step], rounds('C', 'C'));
+        expect(record.outcome).toEqual({ winner: null, scores: [0.5, 0, 0.5], reason, detail, seatAtFault: 1 });
+        expect(replay(record)).toMatchObject({ agrees: true, problem: '' });
+        const outcome = { ...record.outcome, scores: [0, 0.5, 0.5], seatAtFault: 0 };
+        expect(replay({ ...record, outcome }).agrees).toBe(false);
+      }
+    });
+
+    it('tells nobody what another seat has chosen before the round is complete', async () => {
+      const seats = [rounds('D', 'D'), rounds('C', 'C'), rounds('C', 'C')].map((line) => new Scripted(line));
+      await match(seats, {}, 'prisoners');
+      const first = seats.map((seat) => seat.heard[1]);
+      expect(first.map((heard) => (heard as { board: unknown }).board)).toEqual([[], [], []]);
+      expect(seats[2]!.heard[2]).toMatchObject({ round: 2, board: [{ mine: ['C', 'C'], theirs: ['D', 'C'] }] });
+    });
+
+    it('does not accept shares that the moves did not earn', async () => {
+      const record = await three(rounds('C', 'C'), rounds('C', 'D'), rounds('C', 'D'));
+      const forged = { ...record.outcome, winner: null, scores: [1 / 3, 1 / 3, 1 / 3] };
+      expect(replay({ ...record, outcome: forged })).toMatchObject({ agrees: false });
+      const changed = record.turns.with(2, { ...record.turns[2]!, action: ['C'] });
+      expect(replay({ ...record, turns: changed })).toMatchObject({
+        agrees: false,
+        problem: expect.stringMatching(/illegal/),
+      });
+    });
+  });
+
+  it('plays games of chance by the seed alone, and a replay deals the same cards', async () => {
+    const calling = () => new Scripted(Array<Step>(400).fill('check'));
+    const record = await match([calling(), calling()], {}, 'leduc-holdem');
+    expect(record.turns.length).toBe(160);
+    expect(record.outcome.reason).toBe('chips');
+    expect(replay(record).agrees).toBe(true);
+    expect(replay({ ...record, seed: 'another' }).agrees).toBe(false);
   });
 
   it('refuses the wrong number of agents', async () => {

@@ -193,4 +193,32 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (actor === null) {',
     specs: 'gateway/grpc',
   },
+  {
+    name: 'show a card after a fold',
+    file: 'sandbox-runner/games/leduc-holdem.ts',
+    find: 'owner === seat || last.shown',
+    replace: 'owner === seat || last.won.length > 0',
+    specs: 'sandbox-runner/games',
+  },
+  {
+    name: 'show what goes on between two others',
+    file: 'sandbox-runner/games/prisoners.ts',
+    find: 'theirs: opponents.map((other) => against(round, other, seat))',
+    replace: 'theirs: opponents.map((other) => against(round, other, opponents[0] ?? 0))',
+    specs: 'sandbox-runner/games',
+  },
+  {
+    name: 'forget that a position came up before',
+    file: 'sandbox-runner/games/chess.ts',
+    find: "clock === '0' ? [position] : [...before, position]",
+    replace: 'before.length < 0 ? before : [position]',
+    specs: 'sandbox-runner/games',
+  },
+  {
+    name: 'let a runner share out more than there is',
+    file: 'services/arena/decider.ts',
+    find: 'if (Math.abs(sum - 1) > 1e-6) throw',
+    replace: 'if (Number.isNaN(sum)) throw',
+    specs: 'services/arena',
+  },
 ];

@@ -1,4 +1,4 @@
-import { gameNames, houseAgentSource, houseAgents } from '../../sandbox-runner/index.js';
+import { gameNamed, gameNames, houseAgentSource, houseAgents } from '../../sandbox-runner/index.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
 import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
 import { ProposeMatch } from '../../services/arena/index.js';
@@ -50,7 +50,7 @@ export async function playLadder(arena: Arena, options: LadderOptions): Promise<
   for (let i = 0; i < matches; i++) if (!(await arena.store.head(`match-${matchId(seed, i)}`))) missing.push(i);
   if (missing.length > 0) {
     const seats = await seedHouse(arena, seed, matches);
-    const pairings = pairingsOf(seats, games);
+    const tables = tablesOf(seats, games);
     let done = matches - missing.length;
     for (const i of missing) {
       while (!signal?.aborted && i - done >= IN_FLIGHT_MAX) {
@@ -59,8 +59,8 @@ export async function playLadder(arena: Arena, options: LadderOptions): Promise<
         onProgress(done, matches);
       }
       if (signal?.aborted) return;
-      const { game, pair } = pairings[i % pairings.length] as (typeof pairings)[number];
-      await arena.execute(propose(arena, seed, i, game, pair));
+      const { game, table } = tables[i % tables.length] as (typeof tables)[number];
+      await arena.execute(propose(arena, seed, i, game, table));
     }
   }
   let movedMs = performance.now();
@@ -102,8 +102,8 @@ const beat = () => new Promise((resolve) => setTimeout(resolve, 20));
 const meta = (arena: Arena, ...name: (string | number)[]) =>
   newMeta(SYSTEM, { id: derivedId('ladder', ...name), clock: arena.clock });
 
-function propose(arena: Arena, seed: string, i: number, game: string, pair: readonly HouseSeat[]): ProposeMatch {
-  const seats = pair.map(({ games: _games, ...seat }) => ({ ...seat, runtime: 'javascript' as const }));
+function propose(arena: Arena, seed: string, i: number, game: string, table: readonly HouseSeat[]): ProposeMatch {
+  const seats = table.map(({ games: _games, ...seat }) => ({ ...seat, runtime: 'javascript' as const }));
   const { rakeBps } = arena.config;
   const terms = {
     matchId: matchId(seed, i),
@@ -154,14 +154,22 @@ async function seedAgent(arena: Arena, ownerId: string, name: string): Promise<H
   return { agentId, accountId: ownerId, version, codeDigest, games };
 }
 
-/** Every ordered pair in every game: each meets each from both seats, and neighbours in the list are of different games. */
-function pairingsOf(
+/**
+ * Every ordered pair in every game: each meets each from both seats, and neighbours in the list are of different games.
+ * At a game for more than two, everybody else who plays it sits down with the pair.
+ */
+function tablesOf(
   seats: readonly HouseSeat[],
   games: readonly string[],
-): { game: string; pair: readonly HouseSeat[] }[] {
+): { game: string; table: readonly HouseSeat[] }[] {
   const pairs = seats.flatMap((a) => seats.filter((b) => b !== a).map((b) => [a, b] as const));
   return pairs.flatMap((pair) =>
-    games.filter((game) => pair.every((seat) => seat.games.includes(game))).map((game) => ({ game, pair })),
+    games
+      .filter((game) => pair.every((seat) => seat.games.includes(game)))
+      .map((game) => {
+        const others = seats.filter((seat) => seat.games.includes(game) && !pair.includes(seat));
+        return { game, table: [...pair, ...others].slice(0, gameNamed(game).seats.max) };
+      }),
   );
 }
 

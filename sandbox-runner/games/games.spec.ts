@@ -64,6 +64,8 @@ describe.each(gameNames)('%s', (name) => {
         expect(game.legal(last)).toEqual([]);
         const outcome = game.outcome(last)!;
         expect(outcome.scores.length).toBe(seats);
+        // A report of a match has room for this many turns.
+        expect(game.maxTurns).toBeLessThanOrEqual(500);
         for (const score of outcome.scores) expect(score >= 0 && score <= 1).toBe(true);
         expect(Math.abs(outcome.scores.reduce((sum, score) => sum + score, 0) - 1)).toBeLessThan(1e-9);
         const best = Math.max(...outcome.scores);

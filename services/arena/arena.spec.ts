@@ -419,6 +419,35 @@ describe('reporting a match', () => {
       .then([played(draw), settled('0', [0.5, 0.5], ['500', '500'])]);
   });
 
+  it('divides the pot of many seats by their scores, and keeps whatever they played', () => {
+    const names = ['ada', 'bob', 'cyd'];
+    const seats = names.map((name) => seat(name));
+    const scores = [45 / 100, 35 / 100, 20 / 100];
+    const shared = { winner: 0, scores, reason: 'payoffs' };
+    const moves = names.map((_, each) => ({ turn: each + 1, seat: each, action: ['C', 'D'], fuel: 0 }));
+    given([proposed({ game: 'prisoners', seats }), escrowed(0), escrowed(1), escrowed(2), ready, claimed()])
+      .when(report({ turns: moves, outcome: { ...outcome, ...shared } }))
+      .then([
+        ...moves.map((turn): ArenaEvent => ({ type: 'TurnPlayed', data: { matchId, ...turn } })),
+        played(shared),
+        {
+          type: 'MatchSettled',
+          data: {
+            ...money,
+            game: 'prisoners',
+            potCents: '1500',
+            rakeCents: '150',
+            seats: ['608', '472', '270'].map((payoutCents, each) => ({
+              agentId: `${names[each]}.bot`,
+              accountId: names[each] ?? '',
+              score: scores[each] ?? 0,
+              payoutCents,
+            })),
+          },
+        },
+      ]);
+  });
+
   it('is taken after the lease has run out, as long as nobody took over', () => {
     const history = [...isReady, claimed(1, 'runner-1', at('11:00:00'))];
     given(history)
@@ -447,6 +476,8 @@ describe('reporting a match', () => {
   it.each<[string, object]>([
     ['a winner without the best score', { outcome: { ...outcome, winner: 1 } }],
     ['a winner that has no seat', { outcome: { ...outcome, winner: 7 } }],
+    ['scores that are more than there is to share', { outcome: { ...outcome, scores: [1, 0.5] } }],
+    ['scores that leave a part to nobody', { outcome: { ...outcome, winner: null, scores: [0.4, 0.4] } }],
     ['a fault of nobody in the match', { outcome: { ...outcome, seatAtFault: 2 } }],
     ['a turn of nobody in the match', { turns: [{ turn: 1, seat: 2, action: 0, fuel: 1 }] }],
     ['a turn left out', { turns: [{ turn: 2, seat: 0, action: 0, fuel: 1 }] }],

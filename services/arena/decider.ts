@@ -197,6 +197,9 @@ function assertPossible({ outcome, turns }: ReportMatch['data'], seats: number):
   const { scores, winner, seatAtFault } = outcome;
   const refuse = (why: string) => new AgonError('ARENA.BAD_OUTCOME', `The reported outcome cannot be: ${why}.`);
   if (scores.length !== seats) throw refuse(`${scores.length} scores for ${seats} seats`);
+  const sum = scores.reduce((total, score) => total + score, 0);
+  // Thirds and sevenths do not add up to one to the last bit; what settlement counts in is a part per million.
+  if (Math.abs(sum - 1) > 1e-6) throw refuse(`the scores sum to ${sum}`);
   if (winner !== null && scores[winner] !== Math.max(...scores))
     throw refuse(`seat ${winner} won without the best score`);
   if (seatAtFault !== null && seatAtFault >= seats) throw refuse(`there is no seat ${seatAtFault}`);

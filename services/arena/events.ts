@@ -29,7 +29,7 @@ export const turn = z.object({
 
 export const outcome = z.object({
   winner: z.int().min(0).nullable(),
-  /** One a seat, in 0 to 1, summing to 1 for games of two. */
+  /** One a seat, in 0 to 1; they sum to 1. */
   scores: z.array(z.number().min(0).max(1)),
   /** The rule that ended the game, e.g. line, full_board, illegal_move, crash, out_of_fuel. */
   reason: text(40, 1),

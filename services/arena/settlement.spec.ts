@@ -2,6 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { settle } from './settlement.js';
 
+const eight = (points: number[]) => points.map((each) => each / points.reduce((sum, other) => sum + other, 0));
+const shares = [87n, 93n, 92n, 77n, 101n, 87n, 90n, 93n];
+const sevenths = [103n, 103n, 103n, 103n, 103n, 103n, 102n];
+
 /** What, stake, scores, rake in hundredths of a percent → rake, payouts. */
 const table: readonly [string, bigint, number[], number, bigint, bigint[]][] = [
   ['the first seat wins', 500n, [1, 0], 1000, 100n, [900n, 0n]],
@@ -32,6 +36,11 @@ const table: readonly [string, bigint, number[], number, bigint, bigint[]][] = [
   ['three seats in order', 100n, [0.6, 0.3, 0.1], 1000, 30n, [162n, 81n, 27n]],
   ['three seats, the best one is the last and gets what is left', 33n, [0.2, 0.3, 0.5], 1000, 9n, [18n, 27n, 45n]],
   ['four seats, two cents left for two winners', 7n, [0.3, 0.3, 0.2, 0.2], 1500, 4n, [8n, 8n, 4n, 4n]],
+  ['chips, 80 to 48 of 128', 1000n, [80 / 128, 48 / 128], 1000, 200n, [1125n, 675n]],
+  ['chips, a lead that is smaller than the rake', 1000n, [66 / 128, 62 / 128], 1000, 200n, [929n, 871n]],
+  ['points of eight seats', 100n, eight([470, 503, 495, 416, 515, 471, 488, 504]), 1000, 80n, shares],
+  ['three seats, thirds that do not add up to one', 100n, [1 / 3, 1 / 3, 1 / 3], 1500, 0n, [100n, 100n, 100n]],
+  ['eight seats, one at fault', 100n, [0, ...Array<number>(7).fill(1 / 7)], 1000, 80n, [0n, ...sevenths]],
   [
     'sixteen seats, one winner',
     10n,

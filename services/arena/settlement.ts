@@ -15,7 +15,10 @@ export interface Settlement {
  *    the scores, each share rounded down.
  * 4. What rounding leaves over goes, a cent each, to the seats with the highest score, lowest seat first.
  *
- * So payouts + rake = pot, always, and nobody who scored nothing is paid.
+ * So payouts + rake = pot, always, and nobody who scored nothing is paid. The number of seats changes nothing: a winner
+ * who takes all is the case of one score being 1, and a game that scores by chips or by points shares the prize as it
+ * shared them. A seat that did better than average can still be paid less than it staked, when the rake is larger than
+ * its lead.
  *
  * @example settle({ stakeCents: 500n, scores: [1, 0], rakeBps: 1000 }) // pot 1000, rake 100, payouts [900, 0]
  */
