@@ -88,7 +88,8 @@ function wrap({ program }: Bubblewrap, { environment = {}, visible, diskBytes }:
   return [
     program,
     // Every namespace there is, and none below: neither processes, network, hostname nor IPC of the host exist.
-    ...['--unshare-all', '--unshare-user', '--disable-userns', '--uid', id, '--gid', id, '--hostname', 'sandbox'],
+    ...['user', 'pid', 'net', 'ipc', 'uts', 'cgroup'].map((name) => `--unshare-${name}`),
+    ...['--disable-userns', '--uid', id, '--gid', id, '--hostname', 'sandbox'],
     ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent', '--clearenv'],
     ...Object.entries({ PATH: '/nowhere', HOME: '/tmp', LANG: 'C.UTF-8', TZ: 'UTC', ...environment }).flatMap(
       ([name, value]) => ['--setenv', name, value],
