@@ -1,5 +1,6 @@
 /** The public face of the sandbox runner; nothing outside this folder imports anything deeper. */
 export { type HouseAgent, houseAgentSource, houseAgents } from './agents/index.js';
+export { ContainerDriver } from './drivers/container.js';
 export type {
   AgentInstance,
   Driver,

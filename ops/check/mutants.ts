@@ -158,4 +158,26 @@ export const mutants: readonly Mutant[] = [
     replace: 'gamesPlayed < 0 ? 32 : 16',
     specs: 'projections/leaderboards',
   },
+  {
+    name: 'allow every system call',
+    file: 'sandbox-runner/drivers/seccomp.ts',
+    find: "...forCall(number('prctl'), whenArgument(0, harmlessPrctls)),",
+    replace: 'returns(verdict.allow),',
+    specs: 'sandbox-runner/drivers/seccomp',
+  },
+  {
+    name: 'let a clone make namespaces',
+    file: 'sandbox-runner/drivers/seccomp.ts',
+    find: 'const namespaceFlags = 0x7e02_0000;',
+    replace: 'const namespaceFlags = 0;',
+    specs: 'sandbox-runner/drivers/seccomp',
+  },
+  {
+    name: 'believe any line of the protocol',
+    file: 'sandbox-runner/drivers/process-agent.ts',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: this is source text.
+    find: 'if (pending === undefined || !text.startsWith(`${pending.token} `)) {',
+    replace: 'if (pending === undefined) { } else if (!text.includes(" ")) {',
+    specs: 'sandbox-runner/drivers/process.spec',
+  },
 ];
