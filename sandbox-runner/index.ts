@@ -2,6 +2,7 @@
 export { type HouseAgent, houseAgentSource, houseAgents } from './agents/index.js';
 export type { ArenaPort, Attempt, SignedReport, WorkOrder } from './arena-port.js';
 export { Cells } from './cells.js';
+export { ContainerDriver } from './drivers/container.js';
 export type {
   AgentInstance,
   Driver,

@@ -7,7 +7,7 @@ import type { Runtime } from '../../sandbox-runner/index.js';
 import type { Attack, Seen } from './attack.js';
 import type { World } from './world.js';
 
-const controlMs = 10_000;
+const controlMs = 40_000;
 
 interface Naive {
   ask(): Promise<Seen>;

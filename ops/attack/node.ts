@@ -48,7 +48,7 @@ const resources: Attack[] = [
   attack('memory bomb', 'while (held.length < 200) held.push(Buffer.alloc(1e6, 1)); return true;', {
     stopped: ['out_of_memory'],
   }),
-  attack('memory bomb on the heap', 'while (held.length < 2e7) held.push({ n: held.length }); return true;', {
+  attack('memory bomb on the heap', 'while (held.length < 4e6) held.push({ n: held.length }); return true;', {
     limits: { turnMs: 8_000 },
     stopped: ['out_of_memory'],
   }),
@@ -210,13 +210,13 @@ const probes: Attack[] = places.map(({ path, write }) =>
 );
 
 const imitations: Attack[] = [
-  attack('an answer before the question', `fs.writeSync(4, 't R{"worked":true}\\n'); await sleep(200); return false;`, {
+  attack('an answer before the question', `fs.writeSync(4, 't R{"worked":true}\\n'); await sleep(500); return false;`, {
     stopped: ['forged_reply'],
   }),
   attack('a second answer to one question', `fs.writeSync(4, 't R{"worked":true}\\nt R1\\n'); return false;`, {
     stopped: ['forged_reply'],
   }),
-  attack('an answer printed', `fs.writeSync(1, 't R{"worked":true}\\n'); await sleep(200); return false;`),
+  attack('an answer printed', `fs.writeSync(1, 't R{"worked":true}\\n'); await sleep(500); return false;`),
   ...forgeries.map(({ name, json }) => ({ name, match: true, source: `const act = () => (${json});` })),
 ];
 

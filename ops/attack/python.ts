@@ -238,7 +238,7 @@ const probes: Attack[] = places.map(({ path, write }) =>
 );
 
 const imitations: Attack[] = [
-  attack('an answer before the question', 'os.write(4, b"t R{\\"worked\\": true}\\n")\ntime.sleep(0.2)\nreturn False', {
+  attack('an answer before the question', 'os.write(4, b"t R{\\"worked\\": true}\\n")\ntime.sleep(0.5)\nreturn False', {
     stopped: ['forged_reply'],
   }),
   attack('a second answer to one question', 'os.write(4, b"t R{\\"worked\\": true}\\nt R1\\n")\nreturn False', {
@@ -246,7 +246,7 @@ const imitations: Attack[] = [
   }),
   attack(
     'an answer printed',
-    'sys.stdout.write("t R{\\"worked\\": true}\\n")\nsys.stdout.flush()\ntime.sleep(0.2)\nreturn False',
+    'sys.stdout.write("t R{\\"worked\\": true}\\n")\nsys.stdout.flush()\ntime.sleep(0.5)\nreturn False',
   ),
   ...forgeries.map(({ name, json }) => ({
     name,

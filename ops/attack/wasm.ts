@@ -145,7 +145,7 @@ const resources: Attack[] = [
 const imitations: Attack[] = [
   attack(
     'an answer printed',
-    `console.log('t R{"worked":true}'); for (let i = 0; i < 1e3; i += 1) await null; return false;`,
+    `console.log('t R{"worked":true}'); if (typeof setTimeout === 'function') await new Promise((resolve) => setTimeout(resolve, 500)); return false;`,
     {
       worked: ({ reply }) => JSON.stringify(reply) === '{"worked":true}',
     },

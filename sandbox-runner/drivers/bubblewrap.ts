@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { arch, getuid, platform } from 'node:process';
 import { AgonError } from '../../services/kernel/index.js';
 import { programs, type Runtime } from './runtimes.js';
+import type { Launch } from './sandbox.js';
 import { seccompProgram } from './seccomp.js';
 
 /** What this machine has for building sandboxes. */
@@ -20,9 +21,9 @@ const firstOutsideId = 61_184;
 const outsideIds = 4_336;
 let sandboxes = 0;
 
-export const requestFd = 3;
-export const replyFd = 4;
-export const seccompFd = 5;
+const requestFd = 3;
+const replyFd = 4;
+const seccompFd = 5;
 
 const openFiles = 128;
 
@@ -48,33 +49,31 @@ export function findBubblewrap(): Bubblewrap {
   };
 }
 
-export interface Box extends Partial<Runtime> {
+interface Box extends Runtime {
   /** Files of the cgroups that the sandbox enters before anything else. */
   readonly entrances: readonly string[];
   readonly diskBytes: number;
-  readonly visible: readonly string[];
 }
 
 /**
- * Arguments for /bin/sh. The shell enters the cgroups, sets the resource limits, and turns into setpriv, which turns
- * into bubblewrap: nothing ever runs outside its limits, not even for a moment.
+ * How to start a sandbox. A shell enters the cgroups, sets the resource limits, and turns into setpriv, which turns into
+ * bubblewrap: nothing ever runs outside its limits, not even for a moment.
  */
-export function launch(bubblewrap: Bubblewrap, box: Box, command: readonly string[]): string[] {
+export function launch(bubblewrap: Bubblewrap, box: Box): Launch {
   const script = [
     'while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done; shift',
     `ulimit -c 0 && ulimit -n ${openFiles} && ulimit -f ${Math.ceil(box.diskBytes / 512)} && ulimit -l 0 || exit 125`,
     'exec "$@"',
   ].join('\n');
-  return [
-    '-c',
-    script,
-    'sandbox',
-    ...box.entrances,
-    '--',
-    ...stepDown(bubblewrap),
-    ...wrap(bubblewrap, box),
-    ...command,
-  ];
+  const command = [...stepDown(bubblewrap), ...wrap(bubblewrap, box), ...box.command];
+  return {
+    program: '/bin/sh',
+    args: ['-c', script, 'sandbox', ...box.entrances, '--', ...command],
+    requestFd,
+    replyFd,
+    printFds: [1, 2],
+    given: { fd: seccompFd, bytes: bubblewrap.seccomp },
+  };
 }
 
 function stepDown({ setpriv }: Bubblewrap): string[] {
@@ -83,12 +82,13 @@ function stepDown({ setpriv }: Bubblewrap): string[] {
   return [setpriv, '--reuid', id, '--regid', id, '--clear-groups', '--'];
 }
 
-function wrap({ program }: Bubblewrap, { environment = {}, visible, diskBytes }: Box): string[] {
+function wrap({ program }: Bubblewrap, { environment, visible, diskBytes }: Box): string[] {
   const id = String(insideId);
   return [
     program,
     // Every namespace there is, and none below: neither processes, network, hostname nor IPC of the host exist.
-    ...['--unshare-all', '--unshare-user', '--disable-userns', '--uid', id, '--gid', id, '--hostname', 'sandbox'],
+    ...['user', 'pid', 'net', 'ipc', 'uts', 'cgroup'].map((name) => `--unshare-${name}`),
+    ...['--disable-userns', '--uid', id, '--gid', id, '--hostname', 'sandbox'],
     ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent', '--clearenv'],
     ...Object.entries({ PATH: '/nowhere', HOME: '/tmp', LANG: 'C.UTF-8', TZ: 'UTC', ...environment }).flatMap(
       ([name, value]) => ['--setenv', name, value],

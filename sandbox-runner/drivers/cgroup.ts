@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgonError } from '../../services/kernel/index.js';
+import type { Account } from './sandbox.js';
 
 export interface GroupLimits {
   readonly memoryBytes: number;
@@ -20,17 +21,9 @@ export interface GroupLimits {
 }
 
 /** The kernel's account of one sandbox, and the hold on all that runs in it. */
-export interface Cgroup {
+export interface Cgroup extends Account {
   /** A process that writes 0 into each of these is inside, with all that it starts. */
   readonly entrances: readonly string[];
-  limit(limits: GroupLimits): void;
-  cpuMs(): number;
-  memoryBytes(): number;
-  /** The most since the limits were set, where the kernel can start anew; otherwise ever. */
-  peakMemoryBytes(): number;
-  oomKills(): number;
-  /** Kills everything inside, and takes the group away once nothing is left. */
-  destroy(): Promise<void>;
 }
 
 export interface CgroupTree {
@@ -121,6 +114,7 @@ function killListed(folder: string): void {
 type Folders = Readonly<Record<(typeof controllers)[number] | 'cpuacct', string>>;
 
 class CgroupV1 implements Cgroup {
+  readonly clock = 'cpu';
   readonly entrances: readonly string[];
   readonly #folders: Folders;
   readonly #cpu: Counter;
@@ -147,7 +141,7 @@ class CgroupV1 implements Cgroup {
     put(pids, 'pids.max', tasks);
   }
 
-  cpuMs(): number {
+  spentMs(): number {
     return Number(this.#cpu.text()) / 1e6;
   }
 
@@ -170,6 +164,7 @@ class CgroupV1 implements Cgroup {
 }
 
 class CgroupV2 implements Cgroup {
+  readonly clock = 'cpu';
   readonly entrances: readonly string[];
   readonly #folder: string;
   readonly #cpu: Counter;
@@ -189,7 +184,7 @@ class CgroupV2 implements Cgroup {
     put(this.#folder, 'pids.max', tasks);
   }
 
-  cpuMs(): number {
+  spentMs(): number {
     return field(this.#cpu.text(), 'usage_usec') / 1e3;
   }
 

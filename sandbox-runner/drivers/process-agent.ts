@@ -78,8 +78,8 @@ export class ProcessAgent implements AgentInstance {
   #fuel = 0;
   #wallMs = 0;
   /** The group's account when the agent got the sandbox, and when it was last asked. */
-  readonly #baseCpuMs: number;
-  #cpuMs: number;
+  readonly #baseMs: number;
+  #spentMs: number;
   #peakMemoryBytes = 0;
 
   constructor(
@@ -96,8 +96,8 @@ export class ProcessAgent implements AgentInstance {
     this.#sandbox = sandbox;
     this.#destroy = destroy;
     const { memoryBytes, tasks, logBytes, outputBytes, replyBytes } = options.limits;
-    this.#baseCpuMs = sandbox.cgroup.cpuMs();
-    this.#cpuMs = this.#baseCpuMs;
+    this.#baseMs = sandbox.account.spentMs();
+    this.#spentMs = this.#baseMs;
     sandbox.assign(
       {
         line: (text) => this.#hear(text),
@@ -115,7 +115,7 @@ export class ProcessAgent implements AgentInstance {
     return {
       fuel: this.#fuel,
       peakMemoryBytes: this.#peakMemoryBytes,
-      cpuMs: Math.round(this.#cpuMs - this.#baseCpuMs),
+      ...(this.#sandbox.account.clock === 'cpu' ? { cpuMs: Math.round(this.#spentMs - this.#baseMs) } : {}),
       wallMs: Math.round(this.#wallMs),
     };
   }
@@ -170,7 +170,9 @@ export class ProcessAgent implements AgentInstance {
     if (this.#failed) return { ...this.#failed, fuel: 0 };
     if (this.#trouble !== undefined) return this.#fail(this.#trouble, 0);
     const startedMs = performance.now();
-    const beforeMs = this.#cpuMs;
+    // CPU time that was burnt since the last turn is charged to this one; time on the wall is the opponent's.
+    if (this.#sandbox.account.clock === 'wall') this.#measure();
+    const beforeMs = this.#spentMs;
     const answered = await new Promise<string | Trouble>((settle) => {
       const token = randomBytes(8).toString('hex');
       this.#pending = { token, settle };
@@ -180,7 +182,7 @@ export class ProcessAgent implements AgentInstance {
     this.#pending = undefined;
     this.#wallMs += performance.now() - startedMs;
     this.#measure();
-    const usedMs = this.#cpuMs - beforeMs;
+    const usedMs = this.#spentMs - beforeMs;
     const fuel = Math.min(Math.ceil(usedMs), Math.max(0, budgetMs));
     this.#fuel += fuel;
     if (typeof answered !== 'string') return this.#fail(answered, fuel);
@@ -200,7 +202,7 @@ export class ProcessAgent implements AgentInstance {
     const look = (): void => {
       if (this.#pending?.token !== token) return;
       this.#measure();
-      const leftMs = budgetMs - (this.#cpuMs - beforeMs);
+      const leftMs = budgetMs - (this.#spentMs - beforeMs);
       const untilDeadlineMs = deadlineMs - performance.now();
       if (leftMs < 0) {
         const { rule, detail } = overtime(budgetMs - leftMs, budgetMs);
@@ -226,7 +228,7 @@ export class ProcessAgent implements AgentInstance {
 
   /** Ends the agent for a reason that its own answer did not give. The first reason counts. */
   #stop(rule: FaultRule, detail: string): void {
-    const starved = rule === 'crash' && !this.#ended && this.#sandbox.cgroup.oomKills() > 0;
+    const starved = rule === 'crash' && !this.#ended && this.#sandbox.account.oomKills() > 0;
     this.#trouble ??= starved ? { rule: 'out_of_memory', detail: 'stopped at its limit of memory' } : { rule, detail };
     const pending = this.#pending;
     this.#pending = undefined;
@@ -242,11 +244,11 @@ export class ProcessAgent implements AgentInstance {
   }
 
   #measure(): void {
-    if (!this.#ended) this.#cpuMs = this.#sandbox.cgroup.cpuMs();
+    if (!this.#ended) this.#spentMs = this.#sandbox.account.spentMs();
   }
 
   #peak(): number {
-    return Math.max(0, this.#sandbox.cgroup.peakMemoryBytes() - this.#sandbox.baseMemoryBytes);
+    return Math.max(0, this.#sandbox.account.peakMemoryBytes() - this.#sandbox.baseMemoryBytes);
   }
 
   /** The last look at the accounts, and the end of everything that runs in the sandbox. */
@@ -261,5 +263,5 @@ export class ProcessAgent implements AgentInstance {
 
 const overtime = (usedMs: number, budgetMs: number): Trouble => ({
   rule: 'timeout',
-  detail: `used ${Math.ceil(usedMs)} ms of CPU, ${Math.max(0, budgetMs)} are allowed`,
+  detail: `used ${Math.ceil(usedMs)} ms of its time, ${Math.max(0, budgetMs)} are allowed`,
 });

@@ -1,9 +1,33 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import type { Duplex, Readable } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { AgonError } from '../../services/kernel/index.js';
-import { type Bubblewrap, launch, replyFd, requestFd, seccompFd } from './bubblewrap.js';
-import type { Cgroup, GroupLimits } from './cgroup.js';
-import type { Runtime } from './runtimes.js';
+import type { GroupLimits } from './cgroup.js';
+
+/** What holds a sandbox and keeps its accounts: a cgroup, or the engine of a container. */
+export interface Account {
+  /** Whether `spentMs` is CPU time, which runs on between the turns too, or only the time on the wall. */
+  readonly clock: 'cpu' | 'wall';
+  limit(limits: GroupLimits): void;
+  spentMs(): number;
+  memoryBytes(): number;
+  /** The most since the limits were set, where that can be known; otherwise ever. */
+  peakMemoryBytes(): number;
+  oomKills(): number;
+  /** Kills everything inside, and takes the sandbox away once nothing is left. */
+  destroy(): Promise<void>;
+}
+
+/** The program to start, and the descriptors on which it is spoken to. */
+export interface Launch {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly requestFd: number;
+  readonly replyFd: number;
+  readonly printFds: readonly number[];
+  /** Read once, at the start. */
+  readonly given?: { readonly fd: number; readonly bytes: Buffer };
+}
 
 /** Whoever uses a sandbox hears of these. */
 export interface SandboxEvents {
@@ -26,7 +50,7 @@ const startLineBytes = 64;
 export class Sandbox {
   readonly #child: ChildProcess;
   readonly #requests: Duplex;
-  readonly cgroup: Cgroup;
+  readonly account: Account;
   /** Memory of the empty sandbox, which is not the agent's to pay for. */
   baseMemoryBytes = 0;
   readonly ready: Promise<this>;
@@ -42,22 +66,22 @@ export class Sandbox {
   #how: string | undefined;
   #destroyed: Promise<void> | undefined;
 
-  constructor(bubblewrap: Bubblewrap, cgroup: Cgroup, runtime: Runtime, diskBytes: number) {
-    this.cgroup = cgroup;
-    cgroup.limit(startLimits);
-    const { entrances } = cgroup;
-    this.#child = spawn('/bin/sh', launch(bubblewrap, { ...runtime, entrances, diskBytes }, runtime.command), {
+  constructor({ program, args, environment = {}, requestFd, replyFd, printFds, given }: Launch, account: Account) {
+    this.account = account;
+    account.limit(startLimits);
+    const used = [requestFd, replyFd, ...printFds, ...(given ? [given.fd] : [])];
+    this.#child = spawn(program, args, {
       cwd: '/',
-      env: {},
+      env: { ...environment },
       // Descriptors that are not listed here are closed in the child.
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
+      stdio: Array.from({ length: Math.max(...used) + 1 }, (_, fd) => (used.includes(fd) ? 'pipe' : 'ignore')),
     });
     const pipe = (fd: number): Duplex => this.#child.stdio[fd] as Duplex;
     this.#requests = pipe(requestFd);
     // Writing to a sandbox that has just died is no news: its end is heard of by `close`.
-    for (const fd of [1, 2, requestFd, replyFd, seccompFd]) pipe(fd)?.on('error', () => {});
-    pipe(seccompFd)?.end(bubblewrap.seccomp);
-    for (const fd of [1, 2]) (pipe(fd) as Readable)?.on('data', (chunk: Buffer) => this.#print(chunk));
+    for (const fd of used) pipe(fd)?.on('error', () => {});
+    if (given) pipe(given.fd)?.end(given.bytes);
+    for (const fd of printFds) pipe(fd)?.on('data', (chunk: Buffer) => this.#print(chunk));
     pipe(replyFd)?.on('data', (chunk: Buffer) => this.#read(chunk));
     this.ready = this.#start();
   }
@@ -68,7 +92,7 @@ export class Sandbox {
     limits: { memoryBytes: number; tasks: number; logBytes: number; outputBytes: number; lineBytes: number },
   ): void {
     const { memoryBytes, tasks } = limits;
-    this.cgroup.limit({ memoryBytes: this.baseMemoryBytes + memoryBytes, tasks });
+    this.account.limit({ memoryBytes: this.baseMemoryBytes + memoryBytes, tasks });
     this.#logBytes = limits.logBytes;
     this.#outputBytes = limits.outputBytes;
     this.#maxLineBytes = limits.lineBytes;
@@ -87,7 +111,7 @@ export class Sandbox {
   /** Safe to call at any time and more than once. */
   destroy(): Promise<void> {
     this.#child.kill('SIGKILL');
-    this.#destroyed ??= this.cgroup.destroy();
+    this.#destroyed ??= this.account.destroy();
     return this.#destroyed;
   }
 
@@ -108,7 +132,7 @@ export class Sandbox {
     clearTimeout(watchdog);
     this.#events = undefined;
     if (how === undefined) {
-      this.baseMemoryBytes = this.cgroup.memoryBytes();
+      this.baseMemoryBytes = this.account.memoryBytes();
       return this;
     }
     const output = this.log().trim();

@@ -1,0 +1,116 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { promisify } from 'node:util';
+import { AgonError } from '../../services/kernel/index.js';
+import type { Limits } from '../limits.js';
+import { programs, type Runtime } from './runtimes.js';
+import { type Account, type Launch, Sandbox } from './sandbox.js';
+import { SandboxDriver } from './sandbox-driver.js';
+
+const run = promisify(execFile);
+
+/** Docker or Podman, as found here. */
+export interface Engine {
+  readonly program: string;
+  readonly version: string;
+  /** gVisor, a kernel of its own between the agent and ours, is used wherever the engine has it. */
+  readonly gvisor: boolean;
+}
+
+/** What an empty interpreter needs; here it cannot be measured before the limit is set. */
+const interpreterBytes = 96 * 1024 * 1024;
+const pinned = /^[\w.:/-]+@sha256:[0-9a-f]{64}$/;
+
+/** The engine's client needs to find its server, and nothing else of our environment. */
+const environment = Object.fromEntries(
+  ['PATH', 'HOME', 'DOCKER_HOST', 'XDG_RUNTIME_DIR'].flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value]];
+  }),
+);
+
+const unavailable = (reason: string): AgonError =>
+  new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `The container driver cannot run here: ${reason}.`, { reason });
+
+/** Finds an engine that answers: a client without a server is none. */
+export async function findEngine(): Promise<Engine> {
+  const tried: string[] = [];
+  for (const program of [...programs('docker'), ...programs('podman')]) {
+    try {
+      const { stdout } = await run(program, ['info', '--format', '{{json .}}'], { env: environment, timeout: 10_000 });
+      const info = JSON.parse(stdout) as { ServerVersion?: string; version?: { Version?: string } };
+      const version = info.ServerVersion || info.version?.Version;
+      if (version) return { program, version, gvisor: /\brunsc\b/.test(stdout) };
+      tried.push(`${program} has no server`);
+    } catch {
+      tried.push(`${program} does not answer`);
+    }
+  }
+  throw unavailable(tried.length > 0 ? tried.join('; ') : 'neither docker nor podman is installed');
+}
+
+/** The command line of one sandbox. */
+export function containerLaunch(engine: Engine, image: string, name: string, runtime: Runtime, limits: Limits): Launch {
+  if (!pinned.test(image)) {
+    throw new AgonError('SANDBOX.IMAGE_NOT_PINNED', `${image} is not named by its digest (name@sha256:...).`, {
+      image,
+    });
+  }
+  const memory = String(limits.memoryBytes + interpreterBytes);
+  // A container has three descriptors: the protocol takes the first two, and what is printed goes to the third.
+  const entry = 'exec 3<&0 4>&1 1>&2 0</dev/null; exec "$@"';
+  return {
+    program: engine.program,
+    environment,
+    args: [
+      ...['run', '--rm', '--interactive', '--name', name, '--pull', 'never', '--log-driver', 'none'],
+      ...(engine.gvisor ? ['--runtime', 'runsc'] : []),
+      ...['--network', 'none', '--ipc', 'none', '--hostname', 'sandbox', '--user', '65534:65534'],
+      ...['--read-only', '--tmpfs', `/tmp:rw,nosuid,nodev,size=${limits.diskBytes},mode=1777`, '--workdir', '/tmp'],
+      ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
+      ...['--memory', memory, '--memory-swap', memory, '--pids-limit', String(limits.tasks), '--cpus', '1'],
+      ...['--ulimit', 'nofile=128', '--ulimit', 'core=0', '--ulimit', `fsize=${limits.diskBytes}`],
+      ...Object.entries(runtime.environment).flatMap(([key, value]) => ['--env', `${key}=${value}`]),
+      ...['--entrypoint', '/bin/sh', image, '-c', entry, 'sandbox', ...runtime.command],
+    ],
+    requestFd: 0,
+    replyFd: 1,
+    printFds: [2],
+  };
+}
+
+/** The engine holds the limits and tells little, so a container pays for time on the wall. */
+function containerAccount(engine: Engine, name: string): Account {
+  return {
+    clock: 'wall',
+    limit: () => {},
+    spentMs: () => performance.now(),
+    memoryBytes: () => 0,
+    peakMemoryBytes: () => 0,
+    oomKills: () => 0,
+    async destroy() {
+      // A container that has ended by itself is gone already.
+      await run(engine.program, ['rm', '--force', '--volumes', name], { env: environment }).catch(() => {});
+    },
+  };
+}
+
+/**
+ * Runs agents in containers of an image that holds their interpreter.
+ *
+ * @example await ContainerDriver.open('python@sha256:...', { ...await runtimeFor('python'), command: ['python3', ...] });
+ */
+export class ContainerDriver extends SandboxDriver {
+  static async open(image: string, runtime: Runtime, found?: Engine): Promise<ContainerDriver> {
+    const engine = found ?? (await findEngine());
+    return new ContainerDriver({
+      name: `container/${runtime.name}`,
+      version: `${image}, engine ${engine.version}${engine.gvisor ? ', gVisor' : ''}`,
+      keyOf: ({ memoryBytes, tasks, diskBytes }) => [memoryBytes, tasks, diskBytes].join(),
+      start(limits) {
+        const name = `agon-${randomBytes(8).toString('hex')}`;
+        return new Sandbox(containerLaunch(engine, image, name, runtime, limits), containerAccount(engine, name));
+      },
+    }).prove();
+  }
+}
