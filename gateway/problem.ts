@@ -14,6 +14,8 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   'AGENTS.UNKNOWN': 404,
   'AGENTS.BROKEN_CODE': 422,
   'ARENA.UNKNOWN_MATCH': 404,
+  'RUNNERS.UNKNOWN': 404,
+  'RUNNERS.': 409,
   'QUERY.': 400,
   'EVENT.NOT_JSON': 400,
   'MONEY.': 400,
