@@ -114,6 +114,7 @@ describe('the gateway', () => {
       'submitAgent(ownerId: "ada", name: "x", games: ["tic-tac-toe"], source: "function (") { id }',
       'AGENTS.BROKEN_CODE',
     ],
+    ['revokeRunner(runnerId: "r-0123456789abcdef", reason: "x") { id }', 'RUNNERS.UNKNOWN'],
     ['proposeMatch(game: "go", agents: ["ada.bot", "bob.bot"]) { id }', 'SANDBOX.UNKNOWN_GAME'],
     ['proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "zoe.bot"]) { id }', 'AGENTS.UNKNOWN'],
     ['proposeMatch(game: "connect-four", agents: ["ada.bot", "bob.bot"]) { id }', 'AGENTS.OTHER_GAME'],

@@ -86,19 +86,17 @@ export class GrpcArena implements ArenaPort {
     await this.call(this.client.release, { matchId, attempt, reason });
   }
 
-  async artifact(digest: string): Promise<Uint8Array> {
-    const pieces: Buffer[] = [];
-    const call = this.client.getArtifact({ digest }, await this.metadata(), { deadline: deadline(CALL_MS) });
-    try {
-      for await (const { content } of call) pieces.push(content as Buffer);
-    } catch (error) {
-      throw errorOf(error);
-    }
-    const content = Buffer.concat(pieces);
-    if (hash('sha256', content) !== digest) {
-      throw new AgonError('ARTIFACT.CORRUPT', `What the arena sent for ${digest} has another digest.`);
-    }
-    return content;
+  artifact(digest: string): Promise<Uint8Array> {
+    return this.patiently(() =>
+      this.inSession(async (metadata) => {
+        const pieces: Buffer[] = [];
+        const call = this.client.getArtifact({ digest }, metadata, { deadline: deadline(CALL_MS) });
+        for await (const { content } of call) pieces.push(content as Buffer);
+        const content = Buffer.concat(pieces);
+        if (hash('sha256', content) === digest) return content;
+        throw new AgonError('ARTIFACT.CORRUPT', `What the arena sent for ${digest} has another digest.`);
+      }),
+    );
   }
 
   progress({ matchId, attempt }: Attempt, progress: Progress): void {
@@ -116,7 +114,7 @@ export class GrpcArena implements ArenaPort {
 
   private async send(request: StreamProgressRequest): Promise<void> {
     try {
-      this.feed ??= this.openFeed(await this.metadata());
+      this.feed ??= this.openFeed(bearer(await this.token()));
       // Those who watch would rather miss a turn than hold up the match.
       if (!this.feed.writableNeedDrain) this.feed.write(request);
     } catch {
@@ -133,13 +131,26 @@ export class GrpcArena implements ArenaPort {
     return feed;
   }
 
+  private call<Request, Response>(method: Unary<Request, Response>, request: Request): Promise<Response> {
+    return this.patiently(() => this.once(method, request));
+  }
+
+  private once<Request, Response>(
+    method: Unary<Request, Response>,
+    request: Request,
+    timeoutMs = CALL_MS,
+    signal?: AbortSignal,
+  ): Promise<Response> {
+    return this.inSession((metadata) => this.sendOnce(method, request, metadata, timeoutMs, signal));
+  }
+
   /** Tried again until it got through or patience ends; the ids of what is asked make repeating harmless. */
-  private async call<Request, Response>(method: Unary<Request, Response>, request: Request): Promise<Response> {
+  private async patiently<T>(work: () => Promise<T>): Promise<T> {
     const { patienceMs = 30_000 } = this.options;
     const untilMs = performance.now() + patienceMs;
     for (;;) {
       try {
-        return await this.once(method, request);
+        return await work();
       } catch (error) {
         const { code } = errorOf(error);
         const passing = code === 'NET.UNAVAILABLE' || code === 'COMMAND.CONTENDED';
@@ -149,20 +160,16 @@ export class GrpcArena implements ArenaPort {
     }
   }
 
-  private async once<Request, Response>(
-    method: Unary<Request, Response>,
-    request: Request,
-    timeoutMs = CALL_MS,
-    signal?: AbortSignal,
-  ): Promise<Response> {
+  private async inSession<T>(work: (metadata: Metadata) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
-      const session = await this.token();
+      const session = this.token();
       try {
-        return await this.sendOnce(method, request, bearer(session), timeoutMs, signal);
-      } catch (error) {
+        return await work(bearer(await session));
+      } catch (thrown) {
+        const error = errorOf(thrown);
         // The arena was started anew and knows nobody yet.
-        if (errorOf(error).code !== 'AUTH.UNAUTHENTICATED' || attempt > 1) throw error;
-        this.session = undefined;
+        if (error.code !== 'AUTH.UNAUTHENTICATED' || attempt > 1) throw error;
+        if (this.session === session) this.session = undefined;
       }
     }
   }
@@ -184,10 +191,6 @@ export class GrpcArena implements ArenaPort {
       signal?.addEventListener('abort', cancel, { once: true });
       if (signal?.aborted) cancel();
     });
-  }
-
-  private async metadata(): Promise<Metadata> {
-    return bearer(await this.token());
   }
 
   private token(): Promise<string> {

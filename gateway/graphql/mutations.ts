@@ -21,6 +21,7 @@ import {
   type Handled,
   isAgonError,
 } from '../../services/kernel/index.js';
+import { RevokeRunner } from '../../services/runners/index.js';
 import { GrantCredits } from '../../services/wallet/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
@@ -113,6 +114,15 @@ export class Mutations {
     @Context() context: RequestContext,
   ) {
     return this.send(matchId, new VoidMatch({ matchId, detail }, this.meta(context, 'VoidMatch')));
+  }
+
+  @Mutation(() => Receipt, { description: "Ends the trust in a runner's key, for good." })
+  revokeRunner(
+    @Args('runnerId', text()) runnerId: string,
+    @Args('reason', text('Why.')) reason: string,
+    @Context() context: RequestContext,
+  ) {
+    return this.send(runnerId, new RevokeRunner({ runnerId, reason }, this.meta(context, 'RevokeRunner')));
   }
 
   private meta(context: RequestContext, commandType: string): CommandMeta {

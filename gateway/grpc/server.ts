@@ -18,6 +18,8 @@ export interface GrpcPorts extends DeskPorts {
 }
 
 const WAIT_MS_MAX = 30_000;
+/** Offers to one runner at a time; others wait for what it does not claim. */
+const CAPACITY_MAX = 256;
 const PIECE_BYTES = 256 * 1024;
 
 /** The door for runners. */
@@ -51,7 +53,7 @@ function arenaService(ports: GrpcPorts, closing: AbortSignal): ArenaServiceServe
     nextWork: unary(async ({ capacity, waitMs }, metadata, cancelled) => {
       const patience = AbortSignal.timeout(Math.min(waitMs, WAIT_MS_MAX));
       const signal = AbortSignal.any([patience, cancelled, closing]);
-      return { matchIds: [...(await desk(metadata).next(capacity, signal))] };
+      return { matchIds: [...(await desk(metadata).next(Math.min(capacity, CAPACITY_MAX), signal))] };
     }, onInternalError),
 
     claim: unary(async ({ matchId, claimId }, metadata) => {

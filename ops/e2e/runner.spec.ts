@@ -94,7 +94,7 @@ async function startRunner(name: string, ...flags: string[]): Promise<RunnerProc
   return { child, ready: JSON.parse(line), ended };
 }
 
-describe('runners as processes of their own', () => {
+describe('runners as processes of their own', { timeout: 240_000 }, () => {
   it('play side by side, each match once, and drain when asked', async () => {
     const runners = [await startRunner('one', '--concurrency', '1'), await startRunner('two', '--concurrency', '2')];
     expect(runners.map(({ ready }) => ready.concurrency)).toEqual([1, 2]);

@@ -192,6 +192,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       const arena = await localArena(desk, key);
       const live = grpcPort !== undefined;
       const say = (text: string, matchId: string) => log.debug({ matchId }, text);
+      // More in hand than cells: while one match waits for the log, a cell plays another.
       const runner = startRunner({ arena, key, pool, concurrency: config.cells * 8, live, onPlayed, say });
       runner.done.catch((err: unknown) => trouble.ended('runner', err));
       // Matches under way get a moment to end; then they are handed back, and played after the next start.
