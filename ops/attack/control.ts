@@ -51,7 +51,8 @@ function naiveHost(runtime: Runtime, source: string, world: World): Naive {
     log = (log + chunk.toString()).slice(0, 100_000);
   });
   const ended = new Promise<string>((resolve) => {
-    child.once('close', () => resolve('ended'));
+    // Not `close`: what an orphan holds open would keep us waiting for it.
+    child.once('exit', () => setTimeout(() => resolve('ended'), 50));
     child.once('error', () => resolve('ended'));
     setTimeout(() => resolve('ended'), controlMs).unref();
   });

@@ -171,24 +171,31 @@ const processes: Attack[] = [
   attack('signals to another process', 'os.kill(o["victimPid"], 0)\nreturn True'),
   attack(
     'orphan daemon',
-    `if os.fork() == 0:
+    // The pipe closes when the orphan has become another program.
+    `r, w = os.pipe()
+if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.execv(sys.executable, [f"orphan-{o['mark']}", "-c", "import time; time.sleep(30)"])
     os._exit(0)
+os.close(w)
 os.wait()
-time.sleep(0.2)
+os.read(r, 1)
+time.sleep(0.3)
 return True`,
-    { worked: (_, world) => world.orphans().length > 0, afterMs: 300 },
+    { worked: (_, world) => world.orphans().length > 0, afterMs: 600 },
   ),
   attack(
     'an orphan that outlives a crash',
-    `if os.fork() == 0:
+    `r, w = os.pipe()
+if os.fork() == 0:
     os.setsid()
     os.execv(sys.executable, [f"orphan-{o['mark']}", "-c", "import time; time.sleep(30)"])
-time.sleep(0.2)
+os.close(w)
+os.read(r, 1)
+time.sleep(0.3)
 os._exit(1)`,
-    { worked: (_, world) => world.orphans().length > 0, afterMs: 300, stopped: ['crash'] },
+    { worked: (_, world) => world.orphans().length > 0, afterMs: 600, stopped: ['crash'] },
   ),
 ];
 
