@@ -6,12 +6,14 @@ import { command } from './command.js';
 import { matches } from './matches.js';
 import { replay } from './replay.js';
 import { type BenchOptions, type Report, tableOf } from './rounds.js';
+import { sandbox } from './sandbox.js';
 
 const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report>>> = {
   append,
   command,
   replay,
   matches,
+  sandbox,
 };
 
 const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
@@ -20,6 +22,7 @@ const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
   command   the whole write path against bare appends
   replay    folding a million events against parsing them as JSON
   matches   connect-four matches of random agents against kaggle-environments' ConnectX
+  sandbox   a call into a process sandbox against a bare pipe, and starting one against a bare interpreter
 
   --json      one line of JSON on stdout; progress goes to stderr
   --rounds N  measured rounds, interleaved; at least 5 (15)

@@ -1,4 +1,4 @@
-import { Cells, codeDigest, houseAgentSource } from '../../sandbox-runner/index.js';
+import { Cells, codeDigest, houseAgentSource, type MatchAgent } from '../../sandbox-runner/index.js';
 import { packageRoot } from '../../services/adapters/compiled.js';
 import { startChild } from './child.js';
 import { installKaggle } from './peers.js';
@@ -6,6 +6,8 @@ import { type BenchOptions, figures, type Report, race, ratio } from './rounds.j
 
 const KAGGLE_MATCHES = 10;
 const WASM_MATCHES = 400;
+const PROCESS_MATCHES = 20;
+const PYTHON = 'import random\n\n\ndef act(observation):\n    return random.choice(observation["legal"])\n';
 
 /**
  * Connect-four matches a second between random agents. One match at a time on each side: a cell of ours, and one
@@ -13,34 +15,34 @@ const WASM_MATCHES = 400;
  */
 export async function matches(options: BenchOptions): Promise<Report> {
   const kaggle = startChild(installKaggle(), [`${packageRoot}/ops/bench/kaggle.py`]);
-  const pool = new Cells({ size: 1 });
+  const cells = new Cells({ size: 1 });
   const source = await houseAgentSource('random');
-  const agents = Array.from({ length: 2 }, () => ({ source, codeDigest: codeDigest(source) }));
   let played = 0;
+  const play = async (agent: MatchAgent, count: number) => {
+    const startedMs = performance.now();
+    const seeds = Array.from({ length: count }, () => `bench-${played++}`);
+    const agents = [agent, agent];
+    await Promise.all(seeds.map((seed) => cells.play({ matchId: seed, game: 'connect-four', seed, agents })));
+    return (count / (performance.now() - startedMs)) * 1000;
+  };
+  const wasm = { source, codeDigest: codeDigest(source) };
+  const python = { source: PYTHON, codeDigest: codeDigest(PYTHON), runtime: 'python' } as const;
   try {
     const measured = await race(
       [
         { name: 'kaggle', run: () => kaggle.round(`${KAGGLE_MATCHES}`) },
-        {
-          name: 'wasm',
-          run: async () => {
-            const count = options.quick ? WASM_MATCHES / 10 : WASM_MATCHES;
-            const startedMs = performance.now();
-            const seeds = Array.from({ length: count }, () => `bench-${played++}`);
-            await Promise.all(seeds.map((seed) => pool.play({ matchId: seed, game: 'connect-four', seed, agents })));
-            return (count / (performance.now() - startedMs)) * 1000;
-          },
-        },
+        { name: 'wasm', run: () => play(wasm, options.quick ? WASM_MATCHES / 10 : WASM_MATCHES) },
+        { name: 'process', run: () => play(python, PROCESS_MATCHES) },
       ],
       options,
     );
     return {
       results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
-      ratios: { kaggleWasm: ratio(measured, 'wasm', 'kaggle') },
-      targets: { kaggleWasm: 20 },
+      ratios: { kaggleWasm: ratio(measured, 'wasm', 'kaggle'), kaggleProcess: ratio(measured, 'process', 'kaggle') },
+      targets: { kaggleWasm: 20, kaggleProcess: 2 },
       notes: ['Matches a second, one at a time on each side. Every match of ours has two new sandboxes.'],
     };
   } finally {
-    await Promise.all([kaggle.stop(), pool.close({ kill: true })]);
+    await Promise.all([kaggle.stop(), cells.close({ kill: true })]);
   }
 }

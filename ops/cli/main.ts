@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { argv, env, exit, stderr, stdout } from 'node:process';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
+import { agentRuntimes, gameNamed, gameNames } from '../../sandbox-runner/index.js';
 import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
@@ -147,11 +147,12 @@ command(
   .option('--seed <text>', 'the same seed gives the same matches', 'test')
   .addHelpText('after', '\nExample:\n  agon agent test mine.js --game connect-four --against minimax --matches 50')
   .action(run((file: string, flags) => testAgent(file, flags)));
-command(agent, 'submit', 'Submit a JavaScript agent to the running arena, or a new version of it.')
-  .argument('<file>', 'JavaScript that defines act(observation)')
+command(agent, 'submit', 'Submit an agent to the running arena, or a new version of it.')
+  .argument('<file>', 'JavaScript or Python that defines act(observation)')
   .requiredOption('--owner <account>', 'whose agent it is')
   .option('--name <name>', "the agent's name (default: the file's)")
   .option('--games <list>', 'games it plays, with commas between', gameNames.join(','))
+  .addOption(new Option('--runtime <runtime>', "what runs it (default: by the file's ending)").choices(agentRuntimes))
   .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
   .action(run((file: string, flags) => submitAgent(dataDirOf(flags), file, flags)));
 

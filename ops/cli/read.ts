@@ -9,7 +9,7 @@ import { matchesView } from '../../projections/matches/view.js';
 import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
 import { AgonError, isAgonError, type RecordedEvent } from '../../services/kernel/index.js';
 import { holderOf } from '../embedded/data-folder.js';
-import { readSource } from './author.js';
+import { readSource, runtimeOf } from './author.js';
 import { describeMatch, pictureOf, scoreText } from './board.js';
 import { readView, withLog } from './offline.js';
 import { colour, EXIT, type OutputOptions, print, progress, table, toJson } from './output.js';
@@ -173,19 +173,21 @@ interface Ready {
 export async function submitAgent(
   dataDir: string,
   file: string,
-  options: OutputOptions & { owner: string; name?: string; games: string },
+  options: OutputOptions & { owner: string; name?: string; games: string; runtime?: string },
 ): Promise<number> {
   const source = readSource(file);
   const name =
     options.name ??
     basename(file)
-      .replace(/\.[cm]?js$/, '')
+      .replace(/\.[^.]+$/, '')
       .toLowerCase();
   const games = options.games.split(',').map((game) => game.trim());
-  const mutation = `mutation Submit($ownerId: String!, $name: String!, $games: [String!]!, $source: String!) {
-    submitAgent(ownerId: $ownerId, name: $name, games: $games, source: $source) { id events position repeated }
+  const mutation = `mutation Submit($ownerId: String!, $name: String!, $games: [String!]!, $source: String!, $runtime: String!) {
+    submitAgent(ownerId: $ownerId, name: $name, games: $games, source: $source, runtime: $runtime)
+      { id events position repeated }
   }`;
-  const variables = { ownerId: options.owner, name, games, source };
+  const runtime = options.runtime ?? runtimeOf(file);
+  const variables = { ownerId: options.owner, name, games, source, runtime };
   const { submitAgent: receipt } = await askArena<{ submitAgent: Receipt }>(dataDir, mutation, variables);
   const what = receipt.events.includes('AgentSubmitted')
     ? 'submitted'

@@ -1,0 +1,92 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { limitsFrom, ProcessDriver, runtimeFor } from '../../sandbox-runner/index.js';
+import { invariant } from '../../services/kernel/index.js';
+import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';
+
+const CALLS = 2_000;
+const STARTS = 5;
+
+/** Reads a line and answers with one, as the shim does, without a sandbox and without an agent. */
+const ECHO = `import os
+pending = b""
+while True:
+    chunk = os.read(0, 65536)
+    if not chunk:
+        break
+    pending += chunk
+    while b"\\n" in pending:
+        line, pending = pending.split(b"\\n", 1)
+        os.write(1, line + b"\\n")
+`;
+const OBSERVATION = { legal: [0, 1, 2, 3, 4, 5, 6], turn: 1 };
+
+/** What the walls cost: a call into a started sandbox, and starting one. */
+export async function sandbox(options: BenchOptions): Promise<Report> {
+  const limits = limitsFrom();
+  const { command } = await runtimeFor('python');
+  const interpreter = command[0] as string;
+  const driver = await ProcessDriver.open('python');
+  const source = 'def act(observation):\n    return observation["legal"][0]\n';
+  const agent = await driver.load(source, { seed: 'bench', seat: 0, limits });
+  const started = await agent.init({}, limits.initMs);
+  invariant(started.kind === 'done', 'The agent of the benchmark starts.');
+  const echo = startEcho(interpreter);
+  const calls = options.quick ? CALLS / 10 : CALLS;
+  try {
+    const measured = await race(
+      [
+        { name: 'warm call', run: () => timed(calls, async () => void (await agent.act(OBSERVATION, limits.turnMs))) },
+        { name: 'pipe', run: () => timed(calls, () => echo.ask(JSON.stringify(OBSERVATION))) },
+        {
+          name: 'cold sandbox',
+          run: () =>
+            timed(STARTS, async () => {
+              const cold = await driver.load(source, { seed: 'bench', seat: 0, limits });
+              await cold.init({}, limits.initMs);
+              cold.dispose();
+            }),
+        },
+        {
+          name: 'interpreter',
+          run: () => timed(STARTS, async () => void (await once(spawn(interpreter, ['-c', 'pass']), 'close'))),
+        },
+      ],
+      options,
+    );
+    return {
+      results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
+      // How many times as long ours takes, so the other way round.
+      ratios: {
+        warm: ratio(measured, 'pipe', 'warm call'),
+        cold: ratio(measured, 'interpreter', 'cold sandbox'),
+      },
+      targets: {},
+      notes: [
+        'Ratios are times: a warm call in plain pipe round trips (at most 1.5), a cold sandbox with an agent started in ' +
+          'it in starts of the bare interpreter (at most 1.5).',
+      ],
+    };
+  } finally {
+    agent.dispose();
+    echo.stop();
+    await driver.close();
+  }
+}
+
+async function timed(count: number, work: () => Promise<void>): Promise<number> {
+  const startedMs = performance.now();
+  for (let i = 0; i < count; i++) await work();
+  return (count / (performance.now() - startedMs)) * 1000;
+}
+
+function startEcho(interpreter: string): { ask(line: string): Promise<void>; stop(): void } {
+  const child = spawn(interpreter, ['-c', ECHO], { stdio: ['pipe', 'pipe', 'inherit'] });
+  return {
+    ask: async (line) => {
+      child.stdin.write(`${line}\n`);
+      await once(child.stdout, 'data');
+    },
+    stop: () => child.stdin.end(),
+  };
+}
