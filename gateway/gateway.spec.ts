@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Arena, startArena } from '../ops/embedded/arena.js';
+import { whyNoProcessSandboxes } from '../sandbox-runner/index.js';
 import { AgonError, parseConfig } from '../services/kernel/index.js';
 import { problemOf, statusOf } from './problem.js';
 
@@ -95,6 +96,36 @@ describe('the gateway', () => {
     expect(balances[0].balanceCents).toBe(winner === 'ada.bot' ? '1240' : '700');
     expect(all.reduce((sum: bigint, row: { balanceCents: string }) => sum + BigInt(row.balanceCents), 0n)).toBe(0n);
   });
+
+  it('plays an agent in Python against one in JavaScript, and records what ran them', async (context) => {
+    const why = whyNoProcessSandboxes();
+    if (why) context.skip(`process sandboxes: ${why}`);
+    const source = 'def act(observation):\n    return observation["legal"][0]\n';
+    const runtime = 'runtime: "python", games: ["tic-tac-toe"], source: $source';
+    const submitted = await ask(
+      `mutation ($source: String!) { submitAgent(ownerId: "ada", name: "snake", ${runtime}) { id } }`,
+      operator,
+      { source },
+    );
+    expect(submitted.errors ?? []).toEqual([]);
+    expect((await ask('{ agent(agentId: "ada.snake") { runtime } }')).data.agent.runtime).toBe('python');
+    const { data } = await command(
+      'proposeMatch(game: "tic-tac-toe", agents: ["ada.snake", "bob.bot"], stakeCents: "10") { id }',
+    );
+    const { id } = data.proposeMatch;
+    const look = async () => (await ask(`{ match(matchId: "${id}") { status } }`)).data.match?.status;
+    await expect.poll(look, { timeout: 60_000 }).toBe('settled');
+    const events = await arena.store.readStream(`match-${id}`);
+    const played = events.find(({ type }) => type === 'MatchPlayed')?.data as { execution: Record<string, unknown> };
+    expect(played.execution).toMatchObject({
+      driver: 'process/python+wasm',
+      usage: [
+        { driver: 'process/python', meter: 'time', cpuMs: expect.any(Number) },
+        { driver: 'wasm', meter: 'fuel' },
+      ],
+      signed: { signature: expect.stringMatching(/^[0-9a-f]{128}$/) },
+    });
+  }, 90_000);
 
   it.each([
     ['registerOwner(accountId: "ada", displayName: "A") { id }', 'ACCOUNTS.TAKEN'],
