@@ -65,7 +65,8 @@ function matchHistory(wallets: readonly StreamWriter[]): SealedEvent[] {
   const events = players.map(({ account, accountId }) =>
     account.next('CreditsGranted', { accountId, amountCents: stakeCents, currency, reason: 'Weekly allowance' }),
   );
-  events.push(match.next('MatchProposed', { ...terms, seed: `s-${matchId}`, seats, rakeBps: 1000 }));
+  const proposal = { ...terms, seed: `s-${matchId}`, seats, rakeBps: 1000 };
+  events.push(match.next('MatchProposed', proposal, newEventMeta(), arenaEvents.specs.MatchProposed.version));
   players.forEach(({ account }, seat) => {
     events.push(account.next('FundsHeld', { ...money(seat, stakeCents), holdId: `${matchId}:${seat}` }));
     events.push(match.next('StakeEscrowed', { matchId, seat }));
@@ -82,8 +83,15 @@ function matchHistory(wallets: readonly StreamWriter[]): SealedEvent[] {
   }
   const outcome = { winner: 0, scores: [1, 0], reason: 'line', detail: 'Four in a row.', seatAtFault: null };
   const usage = [0, 1].map((seat) => ({ fuel: 9_000 + seat, peakMemoryBytes: 70_000 }));
-  const execution = { driver, gameVersion: 1, limits: { fuel: 1_000_000, memoryBytes: 8_388_608 }, usage };
-  events.push(match.next('MatchPlayed', { matchId, runnerId: 'runner-1', attempt: 1, outcome, execution }, report));
+  const execution = {
+    driver,
+    gameVersion: 1,
+    limits: { fuel: 1_000_000, memoryBytes: 8_388_608 },
+    usage,
+    signed: null,
+  };
+  const played = { matchId, runnerId: 'runner-1', attempt: 1, outcome, execution };
+  events.push(match.next('MatchPlayed', played, report, arenaEvents.specs.MatchPlayed.version));
   const paid = players.map(({ accountId, agentId }, seat) => ({
     accountId,
     agentId,

@@ -9,11 +9,16 @@ export class StreamWriter {
   constructor(readonly stream: string) {}
 
   /** Events of one command share its meta, and with it the command's id. */
-  next(type: string, data: Readonly<Record<string, unknown>>, meta: EventMeta = newEventMeta()): SealedEvent {
+  next(
+    type: string,
+    data: Readonly<Record<string, unknown>>,
+    meta: EventMeta = newEventMeta(),
+    version = 1,
+  ): SealedEvent {
     const event = seal({
       id: randomUUID(),
       type,
-      version: 1,
+      version,
       stream: this.stream,
       revision: ++this.revision,
       time: new Date().toISOString(),
