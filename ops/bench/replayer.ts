@@ -26,24 +26,34 @@ for await (const line of createInterface({ input: stdin })) {
 }
 await store.close();
 
+interface Fold {
+  readonly stream: string;
+  readonly decider: Context['decider'];
+  state: unknown;
+}
+
+/** Neighbours in the log are often of one stream, so the last one is looked for first where it is. */
 async function foldAll(limit: number): Promise<number> {
-  const folds = new Map<string, Pick<Context, 'decider'> & { state: unknown }>();
+  const folds = new Map<string, Fold>();
+  let fold: Fold | undefined;
   let after = 0;
   for (;;) {
     const page = await store.readAll({ after, limit });
     for (const event of page) {
-      let fold = folds.get(event.stream);
-      if (!fold) {
-        const { decider } = contextOf(event.stream);
-        fold = { decider, state: decider.initial };
-        folds.set(event.stream, fold);
-      }
+      if (fold?.stream !== event.stream) fold = folds.get(event.stream) ?? begin(folds, event.stream);
       fold.state = fold.decider.evolve(fold.state, upcast(event));
     }
     const last = page.at(-1);
     if (!last) return after;
     after = last.position;
   }
+}
+
+function begin(folds: Map<string, Fold>, stream: string): Fold {
+  const { decider } = contextOf(stream);
+  const fold = { stream, decider, state: decider.initial };
+  folds.set(stream, fold);
+  return fold;
 }
 
 function contextOf(stream: string): Context {
