@@ -31,3 +31,16 @@ export const forgeries = [
   { name: "forging the other seat's fault", json: '{"kind":"fault","rule":"crash","seatAtFault":1,"winner":0}' },
   { name: 'forging a finished match', json: '{"kind":"played","record":{"outcome":{"winner":0}},"winner":0}' },
 ] as const;
+
+/** An agent in JavaScript. `body` is that of an async function of `o`, the facts: whether it worked, or what it found. */
+export const attemptOf = (body: string): string => `
+const held = [];
+async function attempt(o) { ${body} }
+async function act(o) {
+  try {
+    const got = await attempt(o);
+    return typeof got === 'boolean' ? { worked: got } : { worked: false, found: String(got) };
+  } catch (error) {
+    return { worked: false, why: String(error) };
+  }
+}`;

@@ -1,5 +1,5 @@
 import type { Attack } from './attack.js';
-import { forgeries, places } from './common.js';
+import { attemptOf, forgeries, places } from './common.js';
 
 /** `body` is that of an async function of `o`, the facts; it returns whether it worked, or what it found. */
 const node = (body: string): string => `
@@ -9,16 +9,7 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const receive = (socket) => new Promise((resolve, reject) => {
   socket.once('data', (data) => resolve(String(data))).once('error', reject);
 });
-const held = [];
-async function attempt(o) { ${body} }
-async function act(o) {
-  try {
-    const got = await attempt(o);
-    return typeof got === 'boolean' ? { worked: got } : { worked: false, found: String(got) };
-  } catch (error) {
-    return { worked: false, why: String(error) };
-  }
-}`;
+${attemptOf(body)}`;
 
 const attack = (name: string, body: string, rest: Partial<Attack> = {}): Attack => ({
   name,

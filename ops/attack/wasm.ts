@@ -1,22 +1,9 @@
 import type { Attack } from './attack.js';
-import { forgeries } from './common.js';
-
-/** `body` is that of a function of `o`, the facts; it returns whether it worked, or what it found. */
-const js = (body: string): string => `
-const held = [];
-async function attempt(o) { ${body} }
-async function act(o) {
-  try {
-    const got = await attempt(o);
-    return typeof got === 'boolean' ? { worked: got } : { worked: false, found: String(got) };
-  } catch (error) {
-    return { worked: false, why: String(error) };
-  }
-}`;
+import { attemptOf, forgeries } from './common.js';
 
 const attack = (name: string, body: string, rest: Partial<Attack> = {}): Attack => ({
   name,
-  source: js(body),
+  source: attemptOf(body),
   ...rest,
 });
 
