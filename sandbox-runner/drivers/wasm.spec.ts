@@ -131,7 +131,7 @@ describe('containment', () => {
     ['no act', 'function play() { return 1 }', 'no_act'],
     ['an act that is no function', 'const act = 5;', 'no_act'],
     ['a top level that never resolves', 'await new Promise(() => {}); export const act = () => 0', 'no_act'],
-    ['a source too large', `${act('return 0')} //${'x'.repeat(300 * 1024)}`, 'source_too_large'],
+    ['a source too large', `${act('return 0')} //${'x'.repeat(1024 * 1024)}`, 'source_too_large'],
   ];
 
   it.each(attacks)(
