@@ -151,7 +151,7 @@ describe.skipIf(why !== undefined)(`house agents in Python${why ? ` (${why})` : 
     ['tic-tac-toe', 'search-py', 'random', 10],
     ['tic-tac-toe', 'greedy-py', 'random-py', 10],
     ['connect-four', 'greedy-py', 'random', 10],
-    ['connect-four', 'search-py', 'greedy-py', 10],
+    ['connect-four', 'search-py', 'random-py', 10],
     ['leduc-holdem', 'greedy-py', 'random', 20],
     ['prisoners', 'greedy-py', 'random-py', 4],
   ])('have a ladder: at %s, %s beats %s', async (game, stronger, weaker, matches) => {

@@ -58,7 +58,7 @@ export const houseAgents: readonly HouseAgent[] = [
   houseAgent('alphabeta', ['chess'], 'Searches chess a few moves deep with alpha-beta, and captures to the end.'),
   inPython('random', gameNames, 'Plays any legal move with the same chance.'),
   inPython('greedy', gameNames, 'Takes what looks best right now and looks no further.'),
-  inPython('search', lines, 'Perfect at tic-tac-toe; looks five moves ahead at connect four.'),
+  inPython('search', lines, 'Perfect at tic-tac-toe; looks four moves ahead at connect four.'),
 ];
 
 export function houseAgentNamed(name: string): HouseAgent {

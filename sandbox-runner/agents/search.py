@@ -3,7 +3,7 @@
 import random
 
 # Width, height, length of a line, and how many moves to look ahead.
-SHAPES = {"tic-tac-toe": (3, 3, 3, 9), "connect-four": (7, 6, 4, 5)}
+SHAPES = {"tic-tac-toe": (3, 3, 3, 9), "connect-four": (7, 6, 4, 4)}
 
 
 def lines_through(width, height, length):
