@@ -94,6 +94,7 @@ describe('agents from outside', () => {
     });
     expect(JSON.parse((await submit('good', source)).stdout)).toMatchObject({ outcome: 'unchanged' });
     const changed = await submit('good', `${source}\n// again`);
+    expect(changed.stderr).toBe('');
     expect(JSON.parse(changed.stdout)).toMatchObject({ outcome: 'new version' });
   });
 

@@ -200,8 +200,8 @@ class WasmAgent implements AgentInstance {
     const ran = machine.context.evalCode(code.source, code.name, { type: code.kind });
     if (ran.error) {
       const why = this.#explain(machine, ran.error);
-      // What a bundle imports is parsed only when it is imported.
-      const late = code.name !== fileName && why.detail.startsWith('SyntaxError');
+      // A module, and whatever it imports, is parsed only now.
+      const late = code.kind === 'module' && /^(SyntaxError|Error: Cannot import )/.test(why.detail);
       return late ? { ...why, rule: 'syntax_error' } : why;
     }
     const drained = this.#drain(machine);
@@ -243,10 +243,9 @@ class WasmAgent implements AgentInstance {
     const { context } = machine;
     const asScript = context.evalCode(this.#source, fileName, { type: 'global', compileOnly: true });
     if (!asScript.error) return 'global';
-    const asModule = context.evalCode(this.#source, fileName, { type: 'module', compileOnly: true });
-    if (!asModule.error) return 'module';
-    const telling = /\b(export|import)\b/.test(this.#source) ? asModule.error : asScript.error;
-    return { ...this.#explain(machine, telling), rule: 'syntax_error' };
+    // A module is only parsed as it runs: the engine's value of a module that was compiled alone is not sound.
+    if (/\b(export|import|await)\b/.test(this.#source)) return 'module';
+    return { ...this.#explain(machine, asScript.error), rule: 'syntax_error' };
   }
 
   #invoke(machine: QuickJsMachine, name: 'init' | 'act' | 'onResult', argument: unknown): string | Trouble {
