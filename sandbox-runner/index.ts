@@ -1,6 +1,8 @@
 /** The public face of the sandbox runner; nothing outside this folder imports anything deeper. */
-export { type HouseAgent, houseAgentSource, houseAgents } from './agents/index.js';
+export { type HouseAgent, houseAgentNamed, houseAgentSource, houseAgents } from './agents/index.js';
 export type { ArenaPort, Attempt, SignedReport, WorkOrder } from './arena-port.js';
+export { type AgentCode, archivedAgent, folderAgent } from './bundles/archive.js';
+export { bootCode, bundleCode, bundleLimits } from './bundles/bundle.js';
 export { Cells } from './cells.js';
 export { ContainerDriver } from './drivers/container.js';
 export type {

@@ -31,6 +31,7 @@ export interface Limits {
   /** What an agent may print in a whole match before it loses by `flood`. */
   readonly outputBytes: number;
   readonly replyBytes: number;
+  /** The code of an agent: its file, or its bundle as it is stored. */
   readonly sourceBytes: number;
   /** For the whole match, both agents and the referee. */
   readonly wallMs: number;
@@ -70,7 +71,7 @@ export const defaultLimits: Limits = Object.freeze({
   diskBytes: 16 * MiB,
   outputBytes: 4 * MiB,
   replyBytes: 4 * KiB,
-  sourceBytes: 256 * KiB,
+  sourceBytes: 1 * MiB,
   wallMs: 30_000,
   logBytes: 16 * KiB,
 });

@@ -1,5 +1,6 @@
 import {
   allowanceOf,
+  archivedAgent,
   type Driver,
   type FaultRule,
   gameNamed,
@@ -7,12 +8,13 @@ import {
   limitsFrom,
   playMatch,
 } from '../../sandbox-runner/index.js';
-import type { World } from './world.js';
+import { asAgonError } from '../../services/kernel/index.js';
+import type { Facts, World } from './world.js';
 
 /** What a host can see of an agent that was asked once. */
 export interface Seen {
   readonly reply?: unknown;
-  readonly fault?: { readonly rule: FaultRule | 'ended'; readonly detail: string };
+  readonly fault?: { readonly rule: FaultRule | 'ended' | 'refused'; readonly detail: string };
   /** As far as it has arrived: what is printed takes another way than what is answered. */
   readonly log: string;
 }
@@ -20,12 +22,14 @@ export interface Seen {
 /** One thing that a hostile agent does. The same source runs in the sandbox and, as the control, without one. */
 export interface Attack {
   readonly name: string;
-  readonly source: string;
+  readonly source: string | ((facts: Facts) => string);
+  /** Brought in as an archive instead, which the arena may refuse; the control unpacks it without any care. */
+  readonly archive?: { readonly entry: string; readonly pack: (facts: Facts) => Buffer };
   /** Plays at the same time, in a sandbox of its own. */
   readonly neighbour?: string;
   readonly limits?: Partial<Limits>;
   /** How this attack may end. Without it the agent has to answer, and to answer that it failed. */
-  readonly stopped?: readonly (FaultRule | 'answered')[];
+  readonly stopped?: readonly (FaultRule | 'refused' | 'answered')[];
   /** What it does is heard by the whole process, so nothing else may run beside it. */
   readonly alone?: boolean;
   /** Played as a whole match with a referee; a careless host takes the reply itself for the outcome. */
@@ -65,16 +69,32 @@ export function worked(attack: Attack, seen: Seen, world: World): boolean {
   return saysSo(seen.reply) || JSON.stringify([seen.reply ?? null, seen.log]).includes(world.secret);
 }
 
+export const sourceOf = ({ source }: Attack, { facts }: World): string =>
+  typeof source === 'string' ? source : source(facts);
+
+/** The code as it is submitted, or what was seen when it was refused. */
+function codeOf(attack: Attack, world: World): string | Seen {
+  if (!attack.archive) return sourceOf(attack, world);
+  try {
+    return archivedAgent(attack.archive.pack(world.facts)).source;
+  } catch (error) {
+    const { code, message } = asAgonError(error);
+    return { fault: { rule: 'refused', detail: `${code}: ${message}` }, log: '' };
+  }
+}
+
 /** Plays the attack in a sandbox: start, one question, end. */
 export async function strike(driver: Driver, attack: Attack, world: World): Promise<Seen> {
   const inForce = limitsFrom({ ...limits, ...attack.limits });
   const allowed = allowanceOf(inForce, driver.meter);
   const load = (source: string, seat: number) => driver.load(source, { seed: world.secret, seat, limits: inForce });
   const neighbour = attack.neighbour === undefined ? undefined : await load(attack.neighbour, 1);
-  const agent = await load(attack.source, 0);
+  const source = codeOf(attack, world);
+  if (typeof source !== 'string') return source;
+  const agent = await load(source, 0);
   try {
     if (attack.match) {
-      const other = await load(attack.source, 1);
+      const other = await load(source, 1);
       const seats = [agent, other];
       const game = gameNamed('tic-tac-toe');
       const { outcome } = await playMatch({

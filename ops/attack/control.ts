@@ -3,8 +3,9 @@ import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import type { Runtime } from '../../sandbox-runner/index.js';
-import type { Attack, Seen } from './attack.js';
+import { bootCode, type Runtime } from '../../sandbox-runner/index.js';
+import { type Attack, type Seen, sourceOf } from './attack.js';
+import { unpackCarelessly } from './bundle.js';
 import type { World } from './world.js';
 
 const controlMs = 40_000;
@@ -19,9 +20,10 @@ interface Naive {
  * environment and an open file of the host, and whatever it writes anywhere in the form of an answer is believed. The
  * attacks bound themselves, so that one that succeeds here does no harm.
  */
-function naiveHost(runtime: Runtime, source: string, world: World): Naive {
+function naiveHost(runtime: Runtime, code: (folder: string) => object, world: World): Naive {
   const [program = '', ...args] = runtime.command;
   const folder = mkdtempSync(join(tmpdir(), 'agon-control-'));
+  const order = code(folder);
   const leaked = openSync(world.facts.secretFile, 'r');
   const child = spawn(program, args, {
     cwd: folder,
@@ -67,7 +69,7 @@ function naiveHost(runtime: Runtime, source: string, world: World): Naive {
   return {
     async ask() {
       const words = [1, 2, 3, 4];
-      let answer = await call('boot', { source, seed: 'control', words, replyBytes: 2 ** 30 });
+      let answer = await call('boot', { ...order, seed: 'control', words, replyBytes: 2 ** 30 });
       if (answer.startsWith('R')) answer = await call('init', world.facts);
       if (answer.startsWith('R')) answer = await call('act', world.facts);
       const seen: Pick<Seen, 'reply' | 'fault'> = answer.startsWith('R')
@@ -91,10 +93,18 @@ function naiveHost(runtime: Runtime, source: string, world: World): Naive {
   };
 }
 
+function carelessCode(attack: Attack, world: World, folder: string): object {
+  if (!attack.archive) return bootCode(sourceOf(attack, world));
+  const { entry, pack } = attack.archive;
+  unpackCarelessly(pack(world.facts), join(folder, 'agent'));
+  return { bundle: { entry, files: {} } };
+}
+
 /** Plays the attack without a sandbox. */
 export async function control(runtime: Runtime, attack: Attack, world: World): Promise<Seen> {
-  const neighbour = attack.neighbour === undefined ? undefined : naiveHost(runtime, attack.neighbour, world);
-  const agent = naiveHost(runtime, attack.source, world);
+  const { neighbour: source } = attack;
+  const neighbour = source === undefined ? undefined : naiveHost(runtime, () => ({ source }), world);
+  const agent = naiveHost(runtime, (folder) => carelessCode(attack, world, folder), world);
   try {
     await neighbour?.ask();
     return await agent.ask();

@@ -43,7 +43,7 @@ const resources: Attack[] = [
     limits: { turnMs: 8_000 },
     stopped: ['out_of_memory'],
   }),
-  attack('CPU loop', 'const end = performance.now() + 1000; while (performance.now() < end); return true;', {
+  attack('CPU loop', 'const end = process.cpuUsage().user + 1e6; while (process.cpuUsage().user < end); return true;', {
     limits: { turnMs: 200 },
     stopped: ['timeout'],
   }),

@@ -9,6 +9,7 @@ import {
   whyNoProcessSandboxes,
 } from '../../sandbox-runner/index.js';
 import { type Attack, judge, type Result, type Seen, strike, worked } from './attack.js';
+import { bundleAttacks } from './bundle.js';
 import { control } from './control.js';
 import { nodeAttacks } from './node.js';
 import { pythonAttacks } from './python.js';
@@ -24,16 +25,21 @@ interface Target {
 }
 
 export const targets: readonly Target[] = [
-  { name: 'wasm', attacks: wasmAttacks, open: async () => new WasmDriver(), runtime: () => runtimeFor('node') },
+  {
+    name: 'wasm',
+    attacks: [...wasmAttacks, ...bundleAttacks.wasm],
+    open: async () => new WasmDriver(),
+    runtime: () => runtimeFor('node'),
+  },
   {
     name: 'process/python',
-    attacks: pythonAttacks,
+    attacks: [...pythonAttacks, ...bundleAttacks.python],
     open: () => ProcessDriver.open('python'),
     runtime: () => runtimeFor('python'),
   },
   {
     name: 'process/node',
-    attacks: nodeAttacks,
+    attacks: [...nodeAttacks, ...bundleAttacks.node],
     open: () => ProcessDriver.open('node'),
     runtime: () => runtimeFor('node'),
   },

@@ -20,6 +20,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface Facts {
   readonly mark: string;
   readonly secretFile: string;
+  /** Where code of the host lies that knows the secret. */
+  readonly moduleFolder: string;
   readonly outsideFile: string;
   readonly neighbourFile: string;
   readonly tcpPort: number;
@@ -57,6 +59,7 @@ export class World {
     this.facts = {
       mark,
       secretFile: join(folder, 'secret'),
+      moduleFolder: folder,
       outsideFile: join(folder, 'open', 'taken'),
       neighbourFile: join('/tmp', `agon-neighbour-${mark}`),
       tcpPort: port(tcp),
@@ -77,6 +80,9 @@ export class World {
     mkdirSync(join(folder, 'open'));
     chmodSync(join(folder, 'open'), 0o777);
     writeFileSync(join(folder, 'secret'), secret, { mode: 0o644 });
+    writeFileSync(join(folder, 'host_secret.mjs'), `export default '${secret}';`, { mode: 0o644 });
+    writeFileSync(join(folder, 'host_secret.cjs'), `module.exports = '${secret}';`, { mode: 0o644 });
+    writeFileSync(join(folder, 'host_secret.py'), `SECRET = '${secret}'`, { mode: 0o644 });
     const heard = new Set<string>();
     const listener = (name: string) =>
       createServer((socket) => socket.on('error', () => {}).end(secret, () => heard.add(name)));

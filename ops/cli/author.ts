@@ -1,10 +1,14 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, extname, join } from 'node:path';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, extname, join, resolve } from 'node:path';
 import {
+  type AgentCode,
   type AgentRuntime,
+  archivedAgent,
   Cells,
   codeDigest,
+  folderAgent,
   gameNamed,
+  houseAgentNamed,
   houseAgentSource,
   houseAgents,
   type MatchAgent,
@@ -14,29 +18,48 @@ import {
 import { AgonError } from '../../services/kernel/index.js';
 import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
 
-/** An agent as an author names one: a file, or one of the house's by its name. */
+/** An agent as an author names one: a file, a folder, an archive, or one of the house's by its name. */
 type Player = Required<MatchAgent> & { readonly name: string };
 
 async function playerOf(reference: string): Promise<Player> {
-  const isFile = extname(reference) !== '' || existsSync(reference);
-  const source = isFile ? readSource(reference) : await houseAgentSource(reference);
-  const runtime = isFile ? runtimeOf(reference) : 'javascript';
-  return { name: isFile ? basename(reference) : reference, source, runtime, codeDigest: codeDigest(source) };
+  const isHouse = houseAgents.some(({ name }) => name === reference);
+  const isPath = !isHouse && (/[.\\/]/.test(reference) || kindOf(reference) !== 'missing');
+  const { source, runtime } = isPath
+    ? readAgent(reference)
+    : { source: await houseAgentSource(reference), runtime: houseAgentNamed(reference).runtime };
+  return { name: isPath ? basename(resolve(reference)) : reference, source, runtime, codeDigest: codeDigest(source) };
 }
 
 const RUNTIMES: Readonly<Record<string, AgentRuntime>> = { '.js': 'javascript', '.mjs': 'javascript', '.py': 'python' };
+const ARCHIVE = /\.(zip|tar|tgz|tar\.gz)$/i;
 
-/** What runs a file, unless its author says otherwise. */
-export function runtimeOf(file: string): AgentRuntime {
-  const runtime = RUNTIMES[extname(file)];
-  if (runtime) return runtime;
+/** The agent's name, when its author gives none. */
+export const agentNameOf = (path: string): string =>
+  basename(resolve(path))
+    .replace(ARCHIVE, '')
+    .replace(/\.[^.]+$/, '')
+    .toLowerCase();
+
+/** An agent's code, and what runs it unless its author says otherwise. */
+export function readAgent(path: string): AgentCode {
+  if (kindOf(path) === 'folder') return folderAgent(path);
+  if (ARCHIVE.test(path)) return archivedAgent(read(path));
+  const source = read(path).toString();
+  const runtime = RUNTIMES[extname(path)];
+  if (runtime) return { source, runtime };
   const known = Object.keys(RUNTIMES).join(', ');
-  throw new AgonError('FILE.UNKNOWN_LANGUAGE', `${file}: an agent is a file that ends in one of ${known}.`);
+  const message = `${path}: an agent is a file that ends in one of ${known}, a folder, or a .tar, .tar.gz or .zip.`;
+  throw new AgonError('FILE.UNKNOWN_LANGUAGE', message);
 }
 
-export function readSource(file: string): string {
+function kindOf(path: string): 'file' | 'folder' | 'missing' {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? 'missing' : found.isDirectory() ? 'folder' : 'file';
+}
+
+function read(file: string): Buffer {
   try {
-    return readFileSync(file, 'utf8');
+    return readFileSync(file);
   } catch (error) {
     throw new AgonError('FILE.UNREADABLE', `${file} cannot be read: ${(error as Error).message}.`);
   }
@@ -92,22 +115,64 @@ def on_result(result):
 export type Language = keyof typeof templates;
 export const languages = Object.keys(templates) as Language[];
 
+/** The same agent as several files: an entry, and a module of its own to put the thinking into. */
+const bundleTemplates = {
+  javascript: (game: string, folder: string) => ({
+    'agent.json': `${JSON.stringify({ runtime: 'javascript', entry: 'main.js' }, null, 2)}\n`,
+    'main.js': `// Plays ${game}. Try it with: agon agent test ${folder} --game ${game}
+import { choose } from './strategy.js';
+
+/** Called on every turn: look at the observation, return one of its legal actions. */
+export function act(observation) {
+  return choose(observation.legal);
+}
+`,
+    'strategy.js': `export const choose = (legal) => legal[Math.floor(Math.random() * legal.length)];
+`,
+  }),
+  python: (game: string, folder: string) => ({
+    'agent.json': `${JSON.stringify({ runtime: 'python', entry: 'main.py' }, null, 2)}\n`,
+    'main.py': `# Plays ${game}. Try it with: agon agent test ${folder} --game ${game}
+from strategy import choose
+
+
+def act(observation):
+    """Called on every turn: look at the observation, return one of its legal actions."""
+    return choose(observation["legal"])
+`,
+    'strategy.py': `import random
+
+
+def choose(legal):
+    return random.choice(legal)
+`,
+  }),
+} satisfies Record<Language, (game: string, folder: string) => Record<string, string>>;
+
 export async function initAgent(
   name: string,
-  options: OutputOptions & { game: string; folder: string; language: Language },
+  options: OutputOptions & { game: string; folder: string; language: Language; bundle: boolean },
 ): Promise<number> {
-  const { game, language } = options;
-  const file = join(options.folder, `${name}.${language === 'python' ? 'py' : 'js'}`);
+  const { game, language, bundle } = options;
+  const suffix = bundle ? '' : language === 'python' ? '.py' : '.js';
+  const path = join(options.folder, `${name}${suffix}`);
   try {
-    writeFileSync(file, templates[language](game, file), { flag: 'wx' });
+    if (bundle) {
+      mkdirSync(path);
+      for (const [file, text] of Object.entries(bundleTemplates[language](game, path))) {
+        writeFileSync(join(path, file), text, { flag: 'wx' });
+      }
+    } else {
+      writeFileSync(path, templates[language](game, path), { flag: 'wx' });
+    }
   } catch (error) {
     const exists = (error as NodeJS.ErrnoException).code === 'EEXIST';
     throw exists
-      ? new AgonError('FILE.EXISTS', `${file} is there already and was left as it is. Choose another name.`)
-      : new AgonError('FILE.UNWRITABLE', `${file} cannot be written: ${(error as Error).message}.`);
+      ? new AgonError('FILE.EXISTS', `${path} is there already and was left as it is. Choose another name.`)
+      : new AgonError('FILE.UNWRITABLE', `${path} cannot be written: ${(error as Error).message}.`);
   }
-  const next = `agon agent test ${file} --game ${game}`;
-  print(options, { file, game, language, next }, `${colour.green('written')}: ${file}\nnext: ${next}`);
+  const next = `agon agent test ${path} --game ${game}`;
+  print(options, { file: path, game, language, next }, `${colour.green('written')}: ${path}\nnext: ${next}`);
   return EXIT.ok;
 }
 
@@ -128,7 +193,10 @@ export async function testAgent(
   const mine = await playerOf(file);
   const names =
     options.against?.split(',') ??
-    houseAgents.filter(({ games }) => games.includes(options.game)).map(({ name }) => name);
+    houseAgents
+      // Everywhere, also where there are no process sandboxes; those in Python play when they are named.
+      .filter(({ games, runtime }) => games.includes(options.game) && runtime === 'javascript')
+      .map(({ name }) => name);
   const opponents = await Promise.all(names.map((name) => playerOf(name.trim())));
   const total = opponents.length * options.matches;
   const bar = progress('playing');

@@ -130,17 +130,18 @@ command(
 const agent = program.command('agent').description('Work with agents.').exitOverride();
 const game = new Option('--game <game>', 'the game to play').choices(gameNames).default('connect-four');
 command(agent, 'init', 'Write a first agent to start from.')
-  .argument('<name>', "the agent's name, and its file's")
+  .argument('<name>', "the agent's name, and its file's or folder's")
   .addOption(game)
   .addOption(new Option('--language <language>', 'what to write it in').choices(languages).default('javascript'))
   .option('--folder <folder>', 'where to write it', '.')
+  .option('--bundle', 'write a folder of several files', false)
   .action(run((name: string, flags) => initAgent(name, flags)));
 command(
   agent,
   'test',
   'Play an agent against house agents, in the sandboxes of the arena. Exits 1 if it breaks a rule.',
 )
-  .argument('<file>', 'the agent')
+  .argument('<file>', 'the agent: a file, a folder, or a .tar, .tar.gz or .zip')
   .addOption(game)
   .option('--against <list>', 'house agents or files, with commas between (default: all house agents of the game)')
   .option('--matches <n>', 'how many against each', count(1, 10_000), 10)
@@ -148,7 +149,7 @@ command(
   .addHelpText('after', '\nExample:\n  agon agent test mine.js --game connect-four --against minimax --matches 50')
   .action(run((file: string, flags) => testAgent(file, flags)));
 command(agent, 'submit', 'Submit an agent to the running arena, or a new version of it.')
-  .argument('<file>', 'JavaScript or Python that defines act(observation)')
+  .argument('<file>', 'JavaScript or Python that defines act(observation), or a folder or archive of it')
   .requiredOption('--owner <account>', 'whose agent it is')
   .option('--name <name>', "the agent's name (default: the file's)")
   .option('--games <list>', 'games it plays, with commas between', gameNames.join(','))
@@ -172,7 +173,7 @@ command(match, 'show', 'Draw a match turn by turn.')
   .action(run((id: string, flags: Flags & { svg?: string }) => showMatch(dataDirOf(flags), id, flags)));
 
 command(match, 'play', 'Play one match between any agents, here and now, and draw it. Nothing is recorded.')
-  .argument('<agents...>', 'by seat: files, or house agents by name')
+  .argument('<agents...>', 'by seat: files, folders, archives, or house agents by name')
   .addOption(game)
   .option('--seed <text>', 'the same seed gives the same match', 'play')
   .addHelpText('after', '\nExample:\n  agon match play mine.js minimax --game tic-tac-toe')

@@ -1,5 +1,4 @@
 import { writeFileSync } from 'node:fs';
-import { basename } from 'node:path';
 import { stdout } from 'node:process';
 import { rank, type Standing } from '../../projections/leaderboards/query.js';
 import { ratings } from '../../projections/leaderboards/table.js';
@@ -9,7 +8,7 @@ import { matchesView } from '../../projections/matches/view.js';
 import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
 import { AgonError, isAgonError, type RecordedEvent } from '../../services/kernel/index.js';
 import { holderOf } from '../embedded/data-folder.js';
-import { readSource, runtimeOf } from './author.js';
+import { agentNameOf, readAgent } from './author.js';
 import { describeMatch, pictureOf, scoreText } from './board.js';
 import { readView, withLog } from './offline.js';
 import { colour, EXIT, type OutputOptions, print, progress, table, toJson } from './output.js';
@@ -175,18 +174,14 @@ export async function submitAgent(
   file: string,
   options: OutputOptions & { owner: string; name?: string; games: string; runtime?: string },
 ): Promise<number> {
-  const source = readSource(file);
-  const name =
-    options.name ??
-    basename(file)
-      .replace(/\.[^.]+$/, '')
-      .toLowerCase();
+  const { source, runtime: usual } = readAgent(file);
+  const name = options.name ?? agentNameOf(file);
   const games = options.games.split(',').map((game) => game.trim());
   const mutation = `mutation Submit($ownerId: String!, $name: String!, $games: [String!]!, $source: String!, $runtime: String!) {
     submitAgent(ownerId: $ownerId, name: $name, games: $games, source: $source, runtime: $runtime)
       { id events position repeated }
   }`;
-  const runtime = options.runtime ?? runtimeOf(file);
+  const runtime = options.runtime ?? usual;
   const variables = { ownerId: options.owner, name, games, source, runtime };
   const { submitAgent: receipt } = await askArena<{ submitAgent: Receipt }>(dataDir, mutation, variables);
   const what = receipt.events.includes('AgentSubmitted')

@@ -1,6 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { zipOf } from '../attack/archives.js';
 import { run, type Served, serve, temporaryFolder } from './agon.contract.js';
 
 const folder = temporaryFolder();
@@ -93,13 +94,19 @@ describe('agents from outside', () => {
     });
     expect(JSON.parse((await submit('good', source)).stdout)).toMatchObject({ outcome: 'unchanged' });
     const changed = await submit('good', `${source}\n// again`);
+    expect(changed.stderr).toBe('');
     expect(JSON.parse(changed.stdout)).toMatchObject({ outcome: 'new version' });
   });
 
   it.each([
     { name: 'broken', source: 'function act( {', says: /AGENTS\.BROKEN_CODE.*syntax_error/ },
     { name: 'actless', source: 'function init() {}', says: /AGENTS\.BROKEN_CODE.*no_act/ },
-    { name: 'huge', source: `function act() {}${' '.repeat(300_000)}`, says: /AGENTS\.BROKEN_CODE.*bytes/ },
+    {
+      name: 'slipped',
+      source: 'agon bundle 1\n{"entry":"../x.js","files":{"../x.js":""}}',
+      says: /BROKEN_CODE.*leads out/,
+    },
+    { name: 'huge', source: `function act() {}${' '.repeat(1_100_000)}`, says: /AGENTS\.BROKEN_CODE.*bytes/ },
   ])('that cannot play are refused: $name', async ({ name, source, says }) => {
     const refused = await submit(name, source);
     expect(refused.code).toBe(1);
@@ -127,6 +134,29 @@ describe('agents from outside', () => {
     const look = async () =>
       (await arena.graphql<Found>(`{ match(matchId: "${id}") { status reason winner } }`)).data.match;
     await expect.poll(look, { timeout: 60_000, interval: 100 }).toEqual({ status: 'settled', reason: by, winner: 1 });
+  });
+
+  it('may be several files, known by their contents alone, and play', async () => {
+    const path = join(folder.path, 'several');
+    const files = [
+      { name: 'main.js', content: "import { last } from './lib/last.js';\nexport const act = (o) => last(o.legal);" },
+      { name: 'lib/last.js', content: 'export const last = (list) => list[list.length - 1];' },
+    ];
+    mkdirSync(join(path, 'lib'), { recursive: true });
+    for (const { name, content } of files) writeFileSync(join(path, name), content);
+    writeFileSync(`${path}.zip`, zipOf(files));
+    const bring = async (file: string) => {
+      const brought = await run('agent', 'submit', file, '--owner', 'newcomer', '--data', data, '--json');
+      return JSON.parse(brought.stdout || brought.stderr);
+    };
+    expect(await bring(path)).toMatchObject({ id: 'newcomer.several', outcome: 'submitted' });
+    expect(await bring(`${path}.zip`)).toMatchObject({ id: 'newcomer.several', outcome: 'unchanged' });
+    const proposal =
+      'mutation { proposeMatch(game: "tic-tac-toe", agents: ["newcomer.several", "gold.minimax"]) { id } }';
+    const { id } = (await arena.graphql<{ proposeMatch: { id: string } }>(proposal, {}, operator)).data.proposeMatch;
+    type Found = { match: { status: string; reason: string } };
+    const look = async () => (await arena.graphql<Found>(`{ match(matchId: "${id}") { status reason } }`)).data.match;
+    await expect.poll(look, { timeout: 60_000, interval: 100 }).toEqual({ status: 'settled', reason: 'line' });
   });
 
   it('that cannot pay are voided with the reason, and nothing is kept', async () => {

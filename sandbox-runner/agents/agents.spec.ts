@@ -1,20 +1,29 @@
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { basename, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Driver } from '../drivers/driver.js';
+import { ProcessDriver, whyNoProcessSandboxes } from '../drivers/process.js';
 import { WasmDriver } from '../drivers/wasm.js';
 import { gameNamed, gameNames } from '../games/index.js';
 import { limitsFrom } from '../limits.js';
 import { root } from '../paths.js';
 import { type MatchRecord, playMatch } from '../referee.js';
 import { replay } from '../replay.js';
-import { houseAgentSource, houseAgents } from './index.js';
+import { houseAgentNamed, houseAgentSource, houseAgents } from './index.js';
 
 const driver = new WasmDriver();
+let python: Driver | undefined;
 const limits = limitsFrom();
+const inJavaScript = houseAgents.filter((agent) => agent.runtime === 'javascript');
+const inPython = houseAgents.filter((agent) => agent.runtime === 'python');
 
 async function play(game: string, names: readonly string[], seed: string): Promise<MatchRecord> {
-  const sources = await Promise.all(names.map(houseAgentSource));
-  const seats = await Promise.all(sources.map((source, seat) => driver.load(source, { seed, seat, limits })));
+  const seats = await Promise.all(
+    names.map(async (name, seat) => {
+      const own = houseAgentNamed(name).runtime === 'python' ? python! : driver;
+      return own.load(await houseAgentSource(name), { seed, seat, limits });
+    }),
+  );
   try {
     return await playMatch({ game: gameNamed(game), seed, seats, limits, driver: driver.name, agents: names });
   } finally {
@@ -42,16 +51,16 @@ function faultless(record: MatchRecord): void {
 
 describe('house agents', () => {
   it('are all listed, and pass the check at submission', async () => {
-    const files = readdirSync(join(root, 'sandbox-runner/agents')).filter((file) => file.endsWith('.js'));
-    expect(files.sort()).toEqual(houseAgents.map((agent) => `${agent.name}.js`).sort());
-    for (const { name } of houseAgents) {
+    const files = readdirSync(join(root, 'sandbox-runner/agents')).filter((file) => /\.(js|py)$/.test(file));
+    expect(files.sort()).toEqual(houseAgents.map((agent) => basename(agent.file)).sort());
+    for (const { name } of inJavaScript) {
       expect(await driver.check(await houseAgentSource(name), limits)).toEqual({ ok: true });
     }
     await expect(houseAgentSource('nobody')).rejects.toMatchObject({ code: 'SANDBOX.UNKNOWN_AGENT' });
   });
 
   it.each(gameNames)('never fault at %s, whoever they meet, and stay within a turn without the bank', async (game) => {
-    const players = houseAgents.filter((agent) => agent.games.includes(game)).map((agent) => agent.name);
+    const players = inJavaScript.filter((agent) => agent.games.includes(game)).map((agent) => agent.name);
     expect(players.length).toBeGreaterThanOrEqual(4);
     for (const [index, one] of players.entries()) {
       for (const [offset, other] of players.slice(index).entries()) {
@@ -61,7 +70,7 @@ describe('house agents', () => {
   });
 
   it('play with as many seats as there are', async () => {
-    const players = houseAgents.filter((agent) => agent.games.includes('prisoners')).map((agent) => agent.name);
+    const players = inJavaScript.filter((agent) => agent.games.includes('prisoners')).map((agent) => agent.name);
     for (let seats = 3; seats <= 8; seats += 1) {
       const names = Array.from({ length: seats }, (_, seat) => players[seat % players.length] ?? '');
       const record = await play('prisoners', names, `${seats} seats`);
@@ -115,6 +124,45 @@ describe('house agents', () => {
         const record = await play('tic-tac-toe', seat === 0 ? [name, other] : [other, name], `perfect-${index}`);
         expect(record.outcome.scores[seat]).toBeGreaterThanOrEqual(0.5);
       }
+    }
+  });
+});
+
+const why = whyNoProcessSandboxes();
+describe.skipIf(why !== undefined)(`house agents in Python${why ? ` (${why})` : ''}`, () => {
+  beforeAll(async () => {
+    python = await ProcessDriver.open('python');
+  });
+  afterAll(() => python?.close());
+
+  it.each(gameNames)('are there for %s, and never fault, whoever they meet', async (game) => {
+    const players = inPython.filter((agent) => agent.games.includes(game)).map((agent) => agent.name);
+    expect(players.length).toBeGreaterThanOrEqual(2);
+    for (const one of players) {
+      for (const [index, other] of ['random', 'greedy-py'].entries()) {
+        const record = await play(game, index % 2 === 0 ? [one, other] : [other, one], `${one} ${other}`);
+        expect(record.outcome).toMatchObject({ seatAtFault: null, detail: '' });
+        expect(replay(record).agrees).toBe(true);
+      }
+    }
+  });
+
+  it.each([
+    ['tic-tac-toe', 'search-py', 'random', 10],
+    ['tic-tac-toe', 'greedy-py', 'random-py', 10],
+    ['connect-four', 'greedy-py', 'random', 10],
+    ['connect-four', 'search-py', 'random-py', 10],
+    ['leduc-holdem', 'greedy-py', 'random', 20],
+    ['prisoners', 'greedy-py', 'random-py', 4],
+  ])('have a ladder: at %s, %s beats %s', async (game, stronger, weaker, matches) => {
+    expect(await points(game, stronger, weaker, matches)).toBeGreaterThanOrEqual(0.7 * matches);
+  });
+
+  it('search never loses at tic-tac-toe', async () => {
+    for (const [index, other] of ['tactician', 'minimax', 'greedy-py', 'random'].entries()) {
+      const seat = index % 2;
+      const record = await play('tic-tac-toe', [other, other].with(seat, 'search-py'), `perfect-${index}`);
+      expect(record.outcome.scores[seat]).toBeGreaterThanOrEqual(0.5);
     }
   });
 });

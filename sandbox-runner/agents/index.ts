@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { AgonError } from '../../services/kernel/index.js';
 import { gameNames } from '../games/index.js';
 import { root } from '../paths.js';
+import type { AgentRuntime } from '../protocol.js';
 
 /** An agent that comes with the arena: an opponent for a first match, a sparring partner, and an example to read. */
 export interface HouseAgent {
   readonly name: string;
+  readonly runtime: AgentRuntime;
   /** Relative to the repository's root. */
   readonly file: string;
   readonly games: readonly string[];
@@ -15,9 +17,17 @@ export interface HouseAgent {
 
 const houseAgent = (name: string, games: readonly string[], describe: string): HouseAgent => ({
   name,
+  runtime: 'javascript',
   file: `sandbox-runner/agents/${name}.js`,
   games,
   describe,
+});
+
+/** The same in Python. It has the name of its file with a dash, because a name has no dots. */
+const inPython = (name: string, games: readonly string[], describe: string): HouseAgent => ({
+  ...houseAgent(`${name}-py`, games, describe),
+  runtime: 'python',
+  file: `sandbox-runner/agents/${name}.py`,
 });
 
 const lines = ['tic-tac-toe', 'connect-four'];
@@ -46,7 +56,18 @@ export const houseAgents: readonly HouseAgent[] = [
     "Works out Leduc hold'em's equilibrium before the first hand, and plays it.",
   ),
   houseAgent('alphabeta', ['chess'], 'Searches chess a few moves deep with alpha-beta, and captures to the end.'),
+  inPython('random', gameNames, 'Plays any legal move with the same chance.'),
+  inPython('greedy', gameNames, 'Takes what looks best right now and looks no further.'),
+  inPython('search', lines, 'Perfect at tic-tac-toe; looks four moves ahead at connect four.'),
 ];
+
+export function houseAgentNamed(name: string): HouseAgent {
+  const agent = houseAgents.find((each) => each.name === name);
+  if (agent) return agent;
+  const known = houseAgents.map((each) => each.name);
+  const message = `There is no house agent "${name}"; choose one of ${known.join(', ')}.`;
+  throw new AgonError('SANDBOX.UNKNOWN_AGENT', message, { known });
+}
 
 /**
  * The source of a house agent.
@@ -54,16 +75,5 @@ export const houseAgents: readonly HouseAgent[] = [
  * @example await houseAgentSource('tactician')
  */
 export async function houseAgentSource(name: string): Promise<string> {
-  const agent = houseAgents.find((each) => each.name === name);
-  if (agent === undefined) {
-    const known = houseAgents.map((each) => each.name);
-    throw new AgonError(
-      'SANDBOX.UNKNOWN_AGENT',
-      `There is no house agent "${name}"; choose one of ${known.join(', ')}.`,
-      {
-        known,
-      },
-    );
-  }
-  return readFile(join(root, agent.file), 'utf8');
+  return readFile(join(root, houseAgentNamed(name).file), 'utf8');
 }

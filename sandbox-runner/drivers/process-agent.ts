@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { asAgonError } from '../../services/kernel/index.js';
+import { bootCode } from '../bundles/bundle.js';
 import {
   type AgentInstance,
   type Done,
@@ -136,9 +138,18 @@ export class ProcessAgent implements AgentInstance {
     }
     const digest = createHash('sha256').update(`${seed}\n${seat}`).digest();
     const words = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
-    const order = { source: this.#source, seed: digest.toString('hex'), words, replyBytes: limits.replyBytes };
+    const order = { ...this.#code(), seed: digest.toString('hex'), words, replyBytes: limits.replyBytes };
     const answer = await this.#call('boot', order, fuel);
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
+  }
+
+  #code(): Partial<ReturnType<typeof bootCode>> {
+    try {
+      return bootCode(this.#source);
+    } catch (error) {
+      this.#stop('syntax_error', asAgonError(error).message);
+      return {};
+    }
   }
 
   async act(observation: unknown, fuel: number): Promise<Reply | Fault> {

@@ -7,7 +7,7 @@ import { Sandbox } from './sandbox.js';
 import { SandboxDriver } from './sandbox-driver.js';
 
 /** Raised when a shim or the walls around it change what an agent can see or do. */
-const generation = 1;
+const generation = 2;
 
 let groups = 0;
 

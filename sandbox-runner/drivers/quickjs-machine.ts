@@ -33,6 +33,25 @@ const zeroPage = Buffer.alloc(pageBytes);
 const functionNames = ['start', 'bind', 'describe', 'init', 'act', 'onResult', 'settled', 'log'] as const;
 type FunctionName = (typeof functionNames)[number];
 
+const noModules: ReadonlyMap<string, string> = new Map();
+
+/** Where the files of a bundle are to their own code; a stack trace names them so, too. */
+export const moduleRoot = 'agent/';
+
+/**
+ * The name of what a module imports. Only a path that starts with a dot is one, and it cannot climb out of the root:
+ * everything else keeps a name that no module has.
+ */
+export function moduleName(from: string, request: string): string {
+  if (!/^\.\.?\//.test(request) || !from.startsWith(moduleRoot)) return JSON.stringify(request);
+  const parts = from.slice(moduleRoot.length).split('/').slice(0, -1);
+  for (const part of request.split('/')) {
+    if (part === '..' && parts.pop() === undefined) return JSON.stringify(request);
+    if (part !== '.' && part !== '..') parts.push(part);
+  }
+  return moduleRoot + parts.join('/');
+}
+
 let compiled: Promise<object> | undefined;
 
 function compileEngine(): Promise<object> {
@@ -60,6 +79,8 @@ export class QuickJsMachine {
   trapped = false;
   fuelUsed = 0;
   fuelLimit = 0;
+  /** What an agent may import, by name: the files of its bundle and nothing else. There is no file system behind it. */
+  modules: ReadonlyMap<string, string> = noModules;
   readonly #memory: WasmMemory;
   readonly #functions: ReadonlyMap<FunctionName, QuickJSHandle>;
   /** What the pages in use held before any agent ran. */
@@ -77,6 +98,11 @@ export class QuickJsMachine {
       this.fuelUsed += 1;
       return this.fuelUsed > this.fuelLimit;
     });
+    // Enabled before the snapshot, so that a rewind does not switch it off.
+    runtime.setModuleLoader(
+      (name) => this.modules.get(name) ?? { error: new Error(`Cannot import ${name}: it is not in the bundle`) },
+      moduleName,
+    );
     this.context = runtime.newContext();
     const found = this.context.unwrapResult(this.context.evalCode(prelude, 'prelude.js'));
     this.#functions = new Map(functionNames.map((name) => [name, this.context.getProp(found, name)]));
@@ -123,6 +149,7 @@ export class QuickJsMachine {
     for (let page = this.#basePage; page < top; page += 1) this.#page(page).fill(0);
     this.fuelUsed = 0;
     this.fuelLimit = 0;
+    this.modules = noModules;
     return true;
   }
 

@@ -66,8 +66,8 @@ export const prelude = String.raw`(() => {
   const describe = (thrown) => {
     try {
       if (typeof thrown !== 'object' || thrown === null) return apply(slice, 'threw ' + asString(thrown), [0, 1000]);
-      const line = /agent\.js:(\d+)/.exec(asString(thrown.stack ?? ''));
-      const where = line === null ? '' : ' (line ' + line[1] + ')';
+      const line = /agent(?:\.js|\/([^:\n]+)):(\d+)/.exec(asString(thrown.stack ?? ''));
+      const where = line === null ? '' : ' (' + (line[1] ? line[1] + ', ' : '') + 'line ' + line[2] + ')';
       return apply(slice, asString(thrown.name ?? 'Error') + ': ' + asString(thrown.message), [0, 1000]) + where;
     } catch {
       return 'threw a value that cannot be shown';

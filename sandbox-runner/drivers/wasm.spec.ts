@@ -43,6 +43,14 @@ describe('agents that behave', () => {
     expect(await ask(source)).toMatchObject({ kind: 'reply', value: 1 });
   });
 
+  // Where the text of a module ends in memory once decided whether its compiled form could be read.
+  it('may be modules of any length, one after the other', async () => {
+    for (let length = 0; length < 64; length += 1) {
+      const source = `export function act(observation) { return observation.legal[0]; }\n//${'x'.repeat(length)}`;
+      expect(await driver.check(source, limitsFrom())).toEqual({ ok: true });
+    }
+  });
+
   it('keep their state between turns, and hear how they are seated and how it ended', async () => {
     const { agent } = await load(`
       let seen = [];
@@ -131,7 +139,7 @@ describe('containment', () => {
     ['no act', 'function play() { return 1 }', 'no_act'],
     ['an act that is no function', 'const act = 5;', 'no_act'],
     ['a top level that never resolves', 'await new Promise(() => {}); export const act = () => 0', 'no_act'],
-    ['a source too large', `${act('return 0')} //${'x'.repeat(300 * 1024)}`, 'source_too_large'],
+    ['a source too large', `${act('return 0')} //${'x'.repeat(1024 * 1024)}`, 'source_too_large'],
   ];
 
   it.each(attacks)(

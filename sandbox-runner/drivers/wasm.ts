@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { QuickJSHandle } from 'quickjs-emscripten';
+import { asAgonError } from '../../services/kernel/index.js';
+import { type Bundle, bundleOf } from '../bundles/bundle.js';
 import type { Limits } from '../limits.js';
 import {
   type AgentInstance,
@@ -12,7 +14,7 @@ import {
   type Reply,
   type SourceCheck,
 } from './driver.js';
-import { QuickJsMachine } from './quickjs-machine.js';
+import { moduleRoot, QuickJsMachine } from './quickjs-machine.js';
 import { findScriptHandlers } from './quickjs-prelude.js';
 
 const fileName = 'agent.js';
@@ -24,6 +26,23 @@ const noAct =
 interface Trouble {
   readonly rule: FaultRule;
   readonly detail: string;
+}
+
+interface Code {
+  readonly name: string;
+  readonly source: string;
+  readonly kind: 'global' | 'module';
+}
+
+/** The files of a bundle that can be imported: code, and data as a default export. The engine ends a text at a NUL. */
+function modulesOf({ files }: Bundle): Map<string, string> {
+  const modules = new Map<string, string>();
+  for (const [path, content] of files) {
+    const text = content.toString();
+    if (/\.m?js$/.test(path) && !text.includes('\0')) modules.set(moduleRoot + path, text);
+    if (path.endsWith('.json')) modules.set(moduleRoot + path, `export default JSON.parse(${JSON.stringify(text)});`);
+  }
+  return modules;
 }
 
 const trouble = (rule: FaultRule, detail: string): Trouble => ({ rule, detail });
@@ -42,7 +61,7 @@ function classify(machine: QuickJsMachine, detail: string): Trouble {
 
 const driverName = 'wasm';
 /** The engine's release and the prelude's: a record made by another one need not replay. */
-const driverVersion = 'quickjs-emscripten 0.32.0, prelude 1';
+const driverVersion = 'quickjs-emscripten 0.32.0, prelude 2';
 
 class WasmAgent implements AgentInstance {
   readonly driver = driverName;
@@ -166,23 +185,50 @@ class WasmAgent implements AgentInstance {
     const words = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
     machine.call('start', ...[...words, limits.replyBytes, limits.logBytes].map((value) => context.newNumber(value)));
 
-    const kind = this.#parse(machine);
-    if (typeof kind !== 'string') return kind;
-    const ran = context.evalCode(this.#source, fileName, { type: kind });
-    if (ran.error) return this.#explain(machine, ran.error);
-    const drained = this.#drain(machine);
-    if (drained) return drained;
-    const found =
-      kind === 'global' ? context.evalCode(findScriptHandlers, 'find.js') : this.#exports(machine, ran.value);
+    const found = this.#evaluate(machine);
     if ('rule' in found) return found;
-    if (found.error) return this.#explain(machine, found.error);
+    if (!('value' in found)) return this.#explain(machine, found.error);
     const bound = machine.call('bind', found.value);
     if (bound.error) return this.#explain(machine, bound.error);
     return context.dump(bound.value) === true ? undefined : trouble('no_act', noAct);
   }
 
+  /** Runs the top level, and answers with whatever holds the agent's functions. */
+  #evaluate(machine: QuickJsMachine): { value: QuickJSHandle } | { error: QuickJSHandle } | Trouble {
+    const code = this.#code(machine);
+    if ('rule' in code) return code;
+    const ran = machine.context.evalCode(code.source, code.name, { type: code.kind });
+    if (ran.error) {
+      const why = this.#explain(machine, ran.error);
+      // A module, and whatever it imports, is parsed only now.
+      const late = code.kind === 'module' && /^(SyntaxError|Error: Cannot import )/.test(why.detail);
+      return late ? { ...why, rule: 'syntax_error' } : why;
+    }
+    const drained = this.#drain(machine);
+    if (drained) return drained;
+    return code.kind === 'global'
+      ? machine.context.evalCode(findScriptHandlers, 'find.js')
+      : this.#exports(machine, ran.value);
+  }
+
+  /** What to run. The files of a bundle are modules, its entry too; only a file of its own may be a plain script. */
+  #code(machine: QuickJsMachine): Code | Trouble {
+    try {
+      const bundle = bundleOf(this.#source);
+      if (bundle === undefined) {
+        const kind = this.#parse(machine);
+        return typeof kind === 'string' ? { name: fileName, source: this.#source, kind } : kind;
+      }
+      machine.modules = modulesOf(bundle);
+      const name = moduleRoot + bundle.entry;
+      return { name, source: machine.modules.get(name) ?? '', kind: 'module' };
+    } catch (error) {
+      return trouble('syntax_error', asAgonError(error).message);
+    }
+  }
+
   /** A module that awaits at its top level evaluates to a promise of its exports, any other to the exports. */
-  #exports(machine: QuickJsMachine, value: QuickJSHandle): { value: QuickJSHandle; error?: undefined } | Trouble {
+  #exports(machine: QuickJsMachine, value: QuickJSHandle): { value: QuickJSHandle } | Trouble {
     const state = machine.context.getPromiseState(value);
     if (state.type === 'fulfilled') return { value: state.value };
     if (state.type === 'rejected') return this.#explain(machine, state.error);
@@ -197,10 +243,9 @@ class WasmAgent implements AgentInstance {
     const { context } = machine;
     const asScript = context.evalCode(this.#source, fileName, { type: 'global', compileOnly: true });
     if (!asScript.error) return 'global';
-    const asModule = context.evalCode(this.#source, fileName, { type: 'module', compileOnly: true });
-    if (!asModule.error) return 'module';
-    const telling = /\b(export|import)\b/.test(this.#source) ? asModule.error : asScript.error;
-    return { ...this.#explain(machine, telling), rule: 'syntax_error' };
+    // A module is only parsed as it runs: the engine's value of a module that was compiled alone is not sound.
+    if (/\b(export|import|await)\b/.test(this.#source)) return 'module';
+    return { ...this.#explain(machine, asScript.error), rule: 'syntax_error' };
   }
 
   #invoke(machine: QuickJsMachine, name: 'init' | 'act' | 'onResult', argument: unknown): string | Trouble {

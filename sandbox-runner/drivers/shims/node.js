@@ -31,8 +31,10 @@
   const describe = (thrown) => {
     try {
       if (typeof thrown !== 'object' || thrown === null) return stringify(`threw ${String(thrown)}`.slice(0, 1000));
-      const line = /(?:agent\.js|data:text\/javascript[^:\s]*):(\d+)/.exec(String(thrown.stack ?? ''));
-      const where = line === null ? '' : ` (line ${line[1]})`;
+      const line = /(?:agent\.js|data:text\/javascript[^:\s]*|\/agent\/([^:\n]+)):(\d+)/.exec(
+        String(thrown.stack ?? ''),
+      );
+      const where = line === null ? '' : ` (${line[1] ? `${line[1]}, ` : ''}line ${line[2]})`;
       return stringify(`${thrown.name ?? 'Error'}: ${thrown.message}`.slice(0, 1000) + where);
     } catch {
       return '"threw a value that cannot be shown"';
@@ -77,10 +79,32 @@
   const dynamic = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER;
   if (dynamic !== undefined) options.importModuleDynamically = dynamic;
 
+  // The host has checked every path; whatever is wrong here could only spoil this sandbox's own files.
+  const unpack = ({ entry, files }) => {
+    const { mkdirSync, writeFileSync } = require('node:fs');
+    const { dirname, join } = require('node:path');
+    const folder = join(process.cwd(), 'agent');
+    for (const [path, content] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), typeof content === 'string' ? content : from(content.base64, 'base64'));
+    }
+    process.chdir(folder);
+    return require('node:url').pathToFileURL(join(folder, entry)).href;
+  };
+
+  const bindModule = async (url) => {
+    try {
+      return bind(await import(url));
+    } catch (error) {
+      return (error instanceof SyntaxError ? 'S' : 'E') + describe(error);
+    }
+  };
+
   let replyBytes = 0;
   const boot = async (order) => {
     replyBytes = order.replyBytes;
     seedRandom(order.words);
+    if (order.bundle !== undefined) return bindModule(unpack(order.bundle));
     let script;
     let scriptError;
     try {
@@ -94,11 +118,7 @@
     }
     // Whatever is no script may be a module; the author meant one if the source speaks of exports.
     if (!/\b(export|import|await)\b/.test(order.source)) return `S${describe(scriptError)}`;
-    try {
-      return bind(await import(`data:text/javascript;base64,${from(order.source).toString('base64')}`));
-    } catch (error) {
-      return (error instanceof SyntaxError ? 'S' : 'E') + describe(error);
-    }
+    return bindModule(`data:text/javascript;base64,${from(order.source).toString('base64')}`);
   };
 
   const call = async (verb, argument) => {
