@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { cpus } from 'node:os';
 import {
   type AgentInstance,
   type Done,
@@ -10,8 +11,21 @@ import {
 } from './driver.js';
 import type { Sandbox } from './sandbox.js';
 
+const cores = cpus().length;
+
 /** Room for the token and the letter in front of a reply, and for the text of an error. */
 const lineOverheadBytes = 8_192;
+
+/** Nobody can guess them; they are drawn many at a time, because drawing takes longer than anything else in a call. */
+const tokenBytes = 8;
+let tokens = Buffer.alloc(0);
+
+function newToken(): string {
+  if (tokens.length === 0) tokens = randomBytes(512 * tokenBytes);
+  const token = tokens.toString('hex', 0, tokenBytes);
+  tokens = tokens.subarray(tokenBytes);
+  return token;
+}
 
 const noAct = 'the source defines no act(observation)';
 
@@ -24,6 +38,10 @@ type Verb = 'boot' | 'init' | 'act' | 'onResult';
 
 interface Pending {
   readonly token: string;
+  readonly startedMs: number;
+  /** The group's account before the question. */
+  readonly beforeMs: number;
+  readonly budgetMs: number;
   readonly settle: (answer: string | Trouble) => void;
 }
 
@@ -73,6 +91,9 @@ export class ProcessAgent implements AgentInstance {
   readonly #sandbox: Sandbox;
   #ended = false;
   #pending: Pending | undefined;
+  /** The next look at the clocks, and when it is due. */
+  #watchdog: NodeJS.Timeout | undefined;
+  #lookMs = Number.POSITIVE_INFINITY;
   #failed: Fault | undefined;
   #trouble: Trouble | undefined;
   #fuel = 0;
@@ -80,6 +101,7 @@ export class ProcessAgent implements AgentInstance {
   /** The group's account when the agent got the sandbox, and when it was last asked. */
   readonly #baseMs: number;
   #spentMs: number;
+  #readMs = performance.now();
   #peakMemoryBytes = 0;
 
   constructor(
@@ -174,15 +196,14 @@ export class ProcessAgent implements AgentInstance {
     if (this.#sandbox.account.clock === 'wall') this.#measure();
     const beforeMs = this.#spentMs;
     const answered = await new Promise<string | Trouble>((settle) => {
-      const token = randomBytes(8).toString('hex');
-      this.#pending = { token, settle };
-      this.#watch(token, startedMs, beforeMs, budgetMs);
+      const token = newToken();
+      this.#pending = { token, startedMs, beforeMs, budgetMs, settle };
       this.#sandbox.send(`${token} ${verb} ${JSON.stringify(argument)}`);
+      this.#watch(startedMs + Math.max(0, budgetMs) + 1);
     });
-    this.#pending = undefined;
-    this.#wallMs += performance.now() - startedMs;
-    this.#measure();
-    const usedMs = this.#spentMs - beforeMs;
+    const nowMs = performance.now();
+    this.#wallMs += nowMs - startedMs;
+    const usedMs = this.#usedMs(nowMs, beforeMs, budgetMs);
     const fuel = Math.min(Math.ceil(usedMs), Math.max(0, budgetMs));
     this.#fuel += fuel;
     if (typeof answered !== 'string') return this.#fail(answered, fuel);
@@ -196,24 +217,43 @@ export class ProcessAgent implements AgentInstance {
       : this.#fail({ rule: 'bad_reply', detail: 'not JSON' }, fuel);
   }
 
-  /** Looks at the clocks when the CPU budget could be used up, and again until one of the two limits is reached. */
-  #watch(token: string, startedMs: number, beforeMs: number, budgetMs: number): void {
-    const deadlineMs = startedMs + budgetMs + this.#options.limits.stallMs;
-    const look = (): void => {
-      if (this.#pending?.token !== token) return;
-      this.#measure();
-      const leftMs = budgetMs - (this.#spentMs - beforeMs);
-      const untilDeadlineMs = deadlineMs - performance.now();
-      if (leftMs < 0) {
-        const { rule, detail } = overtime(budgetMs - leftMs, budgetMs);
-        this.#stop(rule, detail);
-      } else if (untilDeadlineMs <= 0) {
-        this.#stop('timeout', `no reply after ${Math.round(performance.now() - startedMs)} ms`);
-      } else {
-        setTimeout(look, Math.min(leftMs + 1, untilDeadlineMs)).unref();
-      }
-    };
-    setTimeout(look, Math.max(0, budgetMs) + 1);
+  /**
+   * What a call used. No core is in two places at once, so that a group cannot have used more than the time on the wall
+   * since its account was read, on every core. While that is less than the millisecond that a call costs at least, there
+   * is nothing to read, which would take as long as the call.
+   */
+  #usedMs(nowMs: number, beforeMs: number, budgetMs: number): number {
+    const mostMs = (nowMs - this.#readMs) * cores;
+    if (this.#sandbox.account.clock === 'cpu' && mostMs < Math.min(1, budgetMs)) return mostMs;
+    this.#measure();
+    return this.#spentMs - beforeMs;
+  }
+
+  /** Sees to it that the clocks are looked at by then. Most calls are short, so that one timer serves many of them. */
+  #watch(dueMs: number): void {
+    if (this.#lookMs <= dueMs) return;
+    clearTimeout(this.#watchdog);
+    this.#lookMs = dueMs;
+    this.#watchdog = setTimeout(() => this.#look(), dueMs - performance.now());
+  }
+
+  /** Stops a call that has reached one of its two limits, or looks again when it could. */
+  #look(): void {
+    this.#lookMs = Number.POSITIVE_INFINITY;
+    if (this.#pending === undefined) return;
+    const { startedMs, beforeMs, budgetMs } = this.#pending;
+    this.#measure();
+    const nowMs = performance.now();
+    const leftMs = budgetMs - (this.#spentMs - beforeMs);
+    const untilDeadlineMs = startedMs + budgetMs + this.#options.limits.stallMs - nowMs;
+    if (leftMs < 0) {
+      const { rule, detail } = overtime(budgetMs - leftMs, budgetMs);
+      this.#stop(rule, detail);
+    } else if (untilDeadlineMs <= 0) {
+      this.#stop('timeout', `no reply after ${Math.round(nowMs - startedMs)} ms`);
+    } else {
+      this.#watch(nowMs + Math.min(leftMs + 1, untilDeadlineMs));
+    }
   }
 
   #hear(text: string): void {
@@ -244,7 +284,10 @@ export class ProcessAgent implements AgentInstance {
   }
 
   #measure(): void {
-    if (!this.#ended) this.#spentMs = this.#sandbox.account.spentMs();
+    if (this.#ended) return;
+    // The time is taken first: what is used up in between must not be left out.
+    this.#readMs = performance.now();
+    this.#spentMs = this.#sandbox.account.spentMs();
   }
 
   #peak(): number {
@@ -257,6 +300,7 @@ export class ProcessAgent implements AgentInstance {
     this.#measure();
     this.#peakMemoryBytes = this.#peak();
     this.#ended = true;
+    clearTimeout(this.#watchdog);
     this.#destroy();
   }
 }
