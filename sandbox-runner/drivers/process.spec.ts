@@ -338,6 +338,7 @@ describe('cgroup v2, on a tree that looks like one', () => {
     group.limit({ memoryBytes: 65_536, tasks: 32 });
     const read = (file: string) => readFileSync(join(folder, file), 'utf8');
     expect([read('memory.max'), read('memory.swap.max'), read('pids.max')]).toEqual(['65536', '0', '32']);
+    expect(Number(readFileSync(join(own, 'agon', 'cpu.weight'), 'utf8'))).toBeGreaterThanOrEqual(100);
     expect([read('cpu.max'), read('memory.oom.group')]).toEqual(['100000 100000', '1']);
     expect(group.entrances).toEqual([join(folder, 'cgroup.procs')]);
     expect([group.spentMs(), group.memoryBytes(), group.peakMemoryBytes(), group.oomKills()]).toEqual([
