@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomFillSync } from 'node:crypto';
 import { cpus } from 'node:os';
 import {
   type AgentInstance,
@@ -18,13 +18,16 @@ const lineOverheadBytes = 8_192;
 
 /** Nobody can guess them; they are drawn many at a time, because drawing takes longer than anything else in a call. */
 const tokenBytes = 8;
-let tokens = Buffer.alloc(0);
+const tokens = Buffer.alloc(512 * tokenBytes);
+let tokensAt = tokens.length;
 
 function newToken(): string {
-  if (tokens.length === 0) tokens = randomBytes(512 * tokenBytes);
-  const token = tokens.toString('hex', 0, tokenBytes);
-  tokens = tokens.subarray(tokenBytes);
-  return token;
+  if (tokensAt === tokens.length) {
+    randomFillSync(tokens);
+    tokensAt = 0;
+  }
+  tokensAt += tokenBytes;
+  return tokens.toString('hex', tokensAt - tokenBytes, tokensAt);
 }
 
 const noAct = 'the source defines no act(observation)';
@@ -38,11 +41,12 @@ type Verb = 'boot' | 'init' | 'act' | 'onResult';
 
 interface Pending {
   readonly token: string;
+  readonly verb: Verb;
   readonly startedMs: number;
   /** The group's account before the question. */
   readonly beforeMs: number;
   readonly budgetMs: number;
-  readonly settle: (answer: string | Trouble) => void;
+  readonly settle: (answer: Reply | Fault) => void;
 }
 
 /** What the letter before an answer means. All of it is the agent's own word, and costs or helps nobody else. */
@@ -163,10 +167,8 @@ export class ProcessAgent implements AgentInstance {
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
   }
 
-  async act(observation: unknown, fuel: number): Promise<Reply | Fault> {
-    const answer = await this.#call('act', observation, fuel);
-    if (answer.kind === 'fault') return answer;
-    return { kind: 'reply', value: answer.value, fuel: answer.fuel };
+  act(observation: unknown, fuel: number): Promise<Reply | Fault> {
+    return this.#call('act', observation, fuel);
   }
 
   async onResult(result: unknown, fuel: number): Promise<Done | Fault> {
@@ -183,24 +185,23 @@ export class ProcessAgent implements AgentInstance {
     this.#end();
   }
 
-  /** One request, one line of answer with the same token. What it costs is what the kernel says it cost. */
-  async #call(
-    verb: Verb,
-    argument: unknown,
-    budgetMs: number,
-  ): Promise<{ kind: 'value'; value: unknown; fuel: number } | Fault> {
-    if (this.#failed) return { ...this.#failed, fuel: 0 };
-    if (this.#trouble !== undefined) return this.#fail(this.#trouble, 0);
+  /** One request, one line of answer with the same token. */
+  #call(verb: Verb, argument: unknown, budgetMs: number): Promise<Reply | Fault> {
+    if (this.#failed) return Promise.resolve({ ...this.#failed, fuel: 0 });
+    if (this.#trouble !== undefined) return Promise.resolve(this.#fail(this.#trouble, 0));
     const startedMs = performance.now();
     // CPU time that was burnt since the last turn is charged to this one; time on the wall is the opponent's.
     if (this.#sandbox.account.clock === 'wall') this.#measure();
-    const beforeMs = this.#spentMs;
-    const answered = await new Promise<string | Trouble>((settle) => {
+    return new Promise((settle) => {
       const token = newToken();
-      this.#pending = { token, startedMs, beforeMs, budgetMs, settle };
+      this.#pending = { token, verb, startedMs, beforeMs: this.#spentMs, budgetMs, settle };
       this.#sandbox.send(`${token} ${verb} ${JSON.stringify(argument)}`);
       this.#watch(startedMs + Math.max(0, budgetMs) + 1);
     });
+  }
+
+  /** What an answer is worth, or its absence. What it costs is what the kernel says it cost. */
+  #judge({ verb, startedMs, beforeMs, budgetMs }: Pending, answered: string | Trouble): Reply | Fault {
     const nowMs = performance.now();
     this.#wallMs += nowMs - startedMs;
     const usedMs = this.#usedMs(nowMs, beforeMs, budgetMs);
@@ -210,10 +211,10 @@ export class ProcessAgent implements AgentInstance {
     if (usedMs > budgetMs) return this.#fail(overtime(usedMs, budgetMs), fuel);
     const read = readAnswer(answered, this.#options.limits.replyBytes);
     if (typeof read !== 'string') return this.#fail(read, fuel);
-    if (verb !== 'act') return { kind: 'value', value: null, fuel };
+    if (verb !== 'act') return { kind: 'reply', value: null, fuel };
     const value = parsed(read);
     return value
-      ? { kind: 'value', value: value.value, fuel }
+      ? { kind: 'reply', value: value.value, fuel }
       : this.#fail({ rule: 'bad_reply', detail: 'not JSON' }, fuel);
   }
 
@@ -262,7 +263,7 @@ export class ProcessAgent implements AgentInstance {
       this.#stop('forged_reply', 'the agent spoke on the line of the protocol');
     } else {
       this.#pending = undefined;
-      pending.settle(text.slice(pending.token.length + 1));
+      pending.settle(this.#judge(pending, text.slice(pending.token.length + 1)));
     }
   }
 
@@ -272,7 +273,7 @@ export class ProcessAgent implements AgentInstance {
     this.#trouble ??= starved ? { rule: 'out_of_memory', detail: 'stopped at its limit of memory' } : { rule, detail };
     const pending = this.#pending;
     this.#pending = undefined;
-    pending?.settle(this.#trouble);
+    pending?.settle(this.#judge(pending, this.#trouble));
     this.#end();
   }
 

@@ -60,7 +60,7 @@ def serve():
     def describe(error):
         line, trace = None, error.__traceback__
         while trace is not None:
-            if trace.tb_frame.f_code.co_filename == "agent.py":
+            if trace.tb_frame.f_code.co_filename == "<string>":
                 line = trace.tb_lineno
             trace = trace.tb_next
         said = str(error)
@@ -96,10 +96,13 @@ def serve():
         order.update(given)
         sys.meta_path.insert(0, Seeding)
         try:
-            code = compile(order["source"], "agent.py", "exec")
+            # As text, because compile() first makes a hundred classes for syntax trees, which takes a millisecond.
+            exec(order["source"], scope)
         except (SyntaxError, ValueError) as error:
-            return b"S" + describe(error)
-        exec(code, scope)
+            # Without a frame of its own, the agent has not run at all.
+            if error.__traceback__.tb_next is None:
+                return b"S" + describe(error)
+            raise
         if not callable(scope.get("act")):
             return b"N"
         return b"R"
