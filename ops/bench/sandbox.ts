@@ -65,8 +65,9 @@ export async function sandbox(options: BenchOptions): Promise<Report> {
       },
       targets: {},
       notes: [
-        'Ratios are times: a warm call in plain pipe round trips (at most 1.5), a cold sandbox with an agent started in ' +
-          'it in starts of the bare interpreter (at most 1.5).',
+        'Ratios are times: a warm call in plain pipe round trips to the same interpreter (at most 1.5), and a cold sandbox ' +
+          'with an agent started in it in starts of the bare interpreter with the same options (at most 1.5). Cold is all ' +
+          'but the cgroup and the launcher that waits in it.',
       ],
     };
   } finally {
