@@ -31,8 +31,8 @@ async function driverFor(runtime: AgentRuntime, limits: Limits): Promise<Driver>
   return driver;
 }
 
-/** One for each seat of the next match. */
-const SANDBOXES_WARM = 2;
+/** For the seats of the next match, and of the one after it: a sandbox takes longer to start than a match to play. */
+const SANDBOXES_WARM = 4;
 
 const tell = (message: FromCell): void => {
   process.send?.(message);

@@ -40,7 +40,10 @@ export async function matches(options: BenchOptions): Promise<Report> {
       results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
       ratios: { kaggleWasm: ratio(measured, 'wasm', 'kaggle'), kaggleProcess: ratio(measured, 'process', 'kaggle') },
       targets: { kaggleWasm: 20, kaggleProcess: 2 },
-      notes: ['Matches a second, one at a time on each side. Every match of ours has two new sandboxes.'],
+      notes: [
+        'Matches a second, one at a time on each side. Every match of ours has two new sandboxes; those of the process ' +
+          'driver are started while earlier matches are played.',
+      ],
     };
   } finally {
     await Promise.all([kaggle.stop(), cells.close({ kill: true })]);

@@ -25,13 +25,14 @@ const OBSERVATION = { legal: [0, 1, 2, 3, 4, 5, 6], turn: 1 };
 export async function sandbox(options: BenchOptions): Promise<Report> {
   const limits = limitsFrom();
   const { command } = await runtimeFor('python');
-  const interpreter = command[0] as string;
+  // The interpreter as the sandbox starts it, without anything to run.
+  const [interpreter = '', ...flags] = command.slice(0, command.indexOf('-c'));
   const driver = await ProcessDriver.open('python');
   const source = 'def act(observation):\n    return observation["legal"][0]\n';
   const agent = await driver.load(source, { seed: 'bench', seat: 0, limits });
   const started = await agent.init({}, limits.initMs);
   invariant(started.kind === 'done', 'The agent of the benchmark starts.');
-  const echo = startEcho(interpreter);
+  const echo = startEcho(interpreter, flags);
   const calls = options.quick ? CALLS / 10 : CALLS;
   try {
     const measured = await race(
@@ -49,7 +50,8 @@ export async function sandbox(options: BenchOptions): Promise<Report> {
         },
         {
           name: 'interpreter',
-          run: () => timed(STARTS, async () => void (await once(spawn(interpreter, ['-c', 'pass']), 'close'))),
+          run: () =>
+            timed(STARTS, async () => void (await once(spawn(interpreter, [...flags, '-c', 'pass']), 'close'))),
         },
       ],
       options,
@@ -63,8 +65,9 @@ export async function sandbox(options: BenchOptions): Promise<Report> {
       },
       targets: {},
       notes: [
-        'Ratios are times: a warm call in plain pipe round trips (at most 1.5), a cold sandbox with an agent started in ' +
-          'it in starts of the bare interpreter (at most 1.5).',
+        'Ratios are times: a warm call in plain pipe round trips to the same interpreter (at most 1.5), and a cold sandbox ' +
+          'with an agent started in it in starts of the bare interpreter with the same options (at most 1.5). Cold is all ' +
+          'but the cgroup and the launcher that waits in it.',
       ],
     };
   } finally {
@@ -80,8 +83,8 @@ async function timed(count: number, work: () => Promise<void>): Promise<number> 
   return (count / (performance.now() - startedMs)) * 1000;
 }
 
-function startEcho(interpreter: string): { ask(line: string): Promise<void>; stop(): void } {
-  const child = spawn(interpreter, ['-c', ECHO], { stdio: ['pipe', 'pipe', 'inherit'] });
+function startEcho(interpreter: string, flags: readonly string[]): { ask(line: string): Promise<void>; stop(): void } {
+  const child = spawn(interpreter, [...flags, '-c', ECHO], { stdio: ['pipe', 'pipe', 'inherit'] });
   return {
     ask: async (line) => {
       child.stdin.write(`${line}\n`);

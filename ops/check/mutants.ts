@@ -270,4 +270,18 @@ export const mutants: readonly Mutant[] = [
     replace: "if (part === '..') parts.pop();",
     specs: 'sandbox-runner/bundles/sandboxed',
   },
+  {
+    name: 'leave the entrances of its cgroups open to a sandbox',
+    file: 'sandbox-runner/drivers/bubblewrap.ts',
+    find: 'index}>&- || exit 125',
+    replace: 'index}>&2 || exit 125',
+    specs: 'sandbox-runner/drivers/process.spec.ts',
+  },
+  {
+    name: "start launchers with the host's rights",
+    file: 'sandbox-runner/drivers/sandbox.ts',
+    find: '...(userId === undefined ? {} : { uid: userId, gid: userId }),',
+    replace: '...(userId === undefined ? {} : {}),',
+    specs: 'sandbox-runner/drivers/process.spec.ts',
+  },
 ];

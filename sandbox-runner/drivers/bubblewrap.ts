@@ -9,8 +9,8 @@ import { seccompProgram } from './seccomp.js';
 export interface Bubblewrap {
   readonly version: string;
   readonly program: string;
-  /** Root steps down to a user without any rights before bubblewrap starts; an ordinary user is that already. */
-  readonly setpriv: string | undefined;
+  /** Root steps down to a user without any rights before anything starts; an ordinary user is that already. */
+  readonly root: boolean;
   readonly seccomp: Buffer;
 }
 
@@ -24,6 +24,8 @@ let sandboxes = 0;
 const requestFd = 3;
 const replyFd = 4;
 const seccompFd = 5;
+/** And those that follow, one for each hierarchy of cgroups. */
+const entranceFd = seccompFd + 1;
 
 const openFiles = 128;
 
@@ -39,12 +41,10 @@ export function findBubblewrap(): Bubblewrap {
   if (!ask('--help').includes('--disable-userns')) {
     throw unavailable('this bubblewrap is too old to switch off nested user namespaces; 0.8 or newer is needed');
   }
-  const [setpriv] = programs('setpriv');
-  if (getuid?.() === 0 && setpriv === undefined) throw unavailable('root needs setpriv, of util-linux, to step down');
   return {
     version: ask('--version').trim().split(' ')[1] ?? 'unknown',
     program,
-    setpriv: getuid?.() === 0 ? setpriv : undefined,
+    root: getuid?.() === 0,
     seccomp: seccompProgram(arch),
   };
 }
@@ -56,30 +56,27 @@ interface Box extends Runtime {
 }
 
 /**
- * How to start a sandbox. A shell enters the cgroups, sets the resource limits, and turns into setpriv, which turns into
- * bubblewrap: nothing ever runs outside its limits, not even for a moment.
+ * How to start a sandbox. A shell without any rights enters the cgroups by descriptors that were opened for it, shuts them,
+ * and sets the resource limits. Then it waits for a word, because entering a cgroup can take longer than all the rest, and
+ * turns into bubblewrap: nothing ever runs outside its limits, not even for a moment.
  */
 export function launch(bubblewrap: Bubblewrap, box: Box): Launch {
   const script = [
-    'while [ "$1" != -- ]; do echo 0 > "$1" || exit 125; shift; done; shift',
+    ...box.entrances.map((_, index) => `echo 0 >&${entranceFd + index} && exec ${entranceFd + index}>&- || exit 125`),
     `ulimit -c 0 && ulimit -n ${openFiles} && ulimit -f ${Math.ceil(box.diskBytes / 512)} && ulimit -l 0 || exit 125`,
-    'exec "$@"',
+    `read -r word <&${requestFd} && exec "$@"`,
   ].join('\n');
-  const command = [...stepDown(bubblewrap), ...wrap(bubblewrap, box), ...box.command];
   return {
     program: '/bin/sh',
-    args: ['-c', script, 'sandbox', ...box.entrances, '--', ...command],
+    args: ['-c', script, 'launcher', ...wrap(bubblewrap, box), ...box.command],
     requestFd,
     replyFd,
     printFds: [1, 2],
+    userId: bubblewrap.root ? firstOutsideId + (sandboxes++ % outsideIds) : undefined,
+    opened: box.entrances,
+    waits: true,
     given: { fd: seccompFd, bytes: bubblewrap.seccomp },
   };
-}
-
-function stepDown({ setpriv }: Bubblewrap): string[] {
-  if (setpriv === undefined) return [];
-  const id = String(firstOutsideId + (sandboxes++ % outsideIds));
-  return [setpriv, '--reuid', id, '--regid', id, '--clear-groups', '--'];
 }
 
 function wrap({ program }: Bubblewrap, { environment, visible, diskBytes }: Box): string[] {

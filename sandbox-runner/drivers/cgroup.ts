@@ -9,6 +9,7 @@ import {
   rmdirSync,
   writeFileSync,
 } from 'node:fs';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgonError } from '../../services/kernel/index.js';
@@ -36,6 +37,8 @@ export interface CgroupTree {
 const periodUs = 100_000;
 const parentName = 'agon';
 const destroyMs = 20_000;
+/** All sandboxes together weigh as much as a busy process on every core; a group's default is that of a single one. */
+const weight = { v1: 1_024 * cpus().length, v2: Math.min(100 * cpus().length, 10_000) };
 const controllers = ['memory', 'pids', 'cpu'] as const;
 
 const unavailable = (reason: string): AgonError =>
@@ -253,6 +256,7 @@ function treeV1(mounted: readonly (readonly [string, string])[]): CgroupTree {
     try {
       ensureFolder(parent);
       sweep(parent);
+      if (name === 'cpu') put(parent, 'cpu.shares', weight.v1);
     } catch (error) {
       throw unavailable(`the ${name} cgroup cannot be written (${(error as NodeJS.ErrnoException).code})`);
     }
@@ -271,6 +275,7 @@ function treeV2(own: string): CgroupTree {
     delegate(own);
     ensureFolder(parent);
     delegate(parent);
+    put(parent, 'cpu.weight', weight.v2);
     sweep(parent);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

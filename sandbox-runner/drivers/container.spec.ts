@@ -60,7 +60,7 @@ describe('the command line of a container', async () => {
         },
       },
     );
-    await sandbox.ready;
+    await sandbox.start();
     const line = await new Promise<string>((resolve) => {
       const events = { line: resolve, overlong: () => {}, flood: () => {}, gone: () => {} };
       sandbox.assign(events, { memoryBytes: 1, tasks: 1, logBytes: 99, outputBytes: 99, lineBytes: 99 });

@@ -107,7 +107,8 @@ export class ContainerDriver extends SandboxDriver {
       name: `container/${runtime.name}`,
       version: `${image}, engine ${engine.version}${engine.gvisor ? ', gVisor' : ''}`,
       keyOf: ({ memoryBytes, tasks, diskBytes }) => [memoryBytes, tasks, diskBytes].join(),
-      start(limits) {
+      launchers: 0,
+      prepare(limits) {
         const name = `agon-${randomBytes(8).toString('hex')}`;
         return new Sandbox(containerLaunch(engine, image, name, runtime, limits), containerAccount(engine, name));
       },

@@ -1,4 +1,5 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomFillSync } from 'node:crypto';
+import { cpus } from 'node:os';
 import { asAgonError } from '../../services/kernel/index.js';
 import { bootCode } from '../bundles/bundle.js';
 import {
@@ -12,8 +13,24 @@ import {
 } from './driver.js';
 import type { Sandbox } from './sandbox.js';
 
+const cores = cpus().length;
+
 /** Room for the token and the letter in front of a reply, and for the text of an error. */
 const lineOverheadBytes = 8_192;
+
+/** Nobody can guess them; they are drawn many at a time, because drawing takes longer than anything else in a call. */
+const tokenBytes = 8;
+const tokens = Buffer.alloc(512 * tokenBytes);
+let tokensAt = tokens.length;
+
+function newToken(): string {
+  if (tokensAt === tokens.length) {
+    randomFillSync(tokens);
+    tokensAt = 0;
+  }
+  tokensAt += tokenBytes;
+  return tokens.toString('hex', tokensAt - tokenBytes, tokensAt);
+}
 
 const noAct = 'the source defines no act(observation)';
 
@@ -26,7 +43,12 @@ type Verb = 'boot' | 'init' | 'act' | 'onResult';
 
 interface Pending {
   readonly token: string;
-  readonly settle: (answer: string | Trouble) => void;
+  readonly verb: Verb;
+  readonly startedMs: number;
+  /** The group's account before the question. */
+  readonly beforeMs: number;
+  readonly budgetMs: number;
+  readonly settle: (answer: Reply | Fault) => void;
 }
 
 /** What the letter before an answer means. All of it is the agent's own word, and costs or helps nobody else. */
@@ -75,6 +97,9 @@ export class ProcessAgent implements AgentInstance {
   readonly #sandbox: Sandbox;
   #ended = false;
   #pending: Pending | undefined;
+  /** The next look at the clocks, and when it is due. */
+  #watchdog: NodeJS.Timeout | undefined;
+  #lookMs = Number.POSITIVE_INFINITY;
   #failed: Fault | undefined;
   #trouble: Trouble | undefined;
   #fuel = 0;
@@ -82,6 +107,7 @@ export class ProcessAgent implements AgentInstance {
   /** The group's account when the agent got the sandbox, and when it was last asked. */
   readonly #baseMs: number;
   #spentMs: number;
+  #readMs = performance.now();
   #peakMemoryBytes = 0;
 
   constructor(
@@ -152,10 +178,8 @@ export class ProcessAgent implements AgentInstance {
     }
   }
 
-  async act(observation: unknown, fuel: number): Promise<Reply | Fault> {
-    const answer = await this.#call('act', observation, fuel);
-    if (answer.kind === 'fault') return answer;
-    return { kind: 'reply', value: answer.value, fuel: answer.fuel };
+  act(observation: unknown, fuel: number): Promise<Reply | Fault> {
+    return this.#call('act', observation, fuel);
   }
 
   async onResult(result: unknown, fuel: number): Promise<Done | Fault> {
@@ -172,59 +196,76 @@ export class ProcessAgent implements AgentInstance {
     this.#end();
   }
 
-  /** One request, one line of answer with the same token. What it costs is what the kernel says it cost. */
-  async #call(
-    verb: Verb,
-    argument: unknown,
-    budgetMs: number,
-  ): Promise<{ kind: 'value'; value: unknown; fuel: number } | Fault> {
-    if (this.#failed) return { ...this.#failed, fuel: 0 };
-    if (this.#trouble !== undefined) return this.#fail(this.#trouble, 0);
+  /** One request, one line of answer with the same token. */
+  #call(verb: Verb, argument: unknown, budgetMs: number): Promise<Reply | Fault> {
+    if (this.#failed) return Promise.resolve({ ...this.#failed, fuel: 0 });
+    if (this.#trouble !== undefined) return Promise.resolve(this.#fail(this.#trouble, 0));
     const startedMs = performance.now();
     // CPU time that was burnt since the last turn is charged to this one; time on the wall is the opponent's.
     if (this.#sandbox.account.clock === 'wall') this.#measure();
-    const beforeMs = this.#spentMs;
-    const answered = await new Promise<string | Trouble>((settle) => {
-      const token = randomBytes(8).toString('hex');
-      this.#pending = { token, settle };
-      this.#watch(token, startedMs, beforeMs, budgetMs);
+    return new Promise((settle) => {
+      const token = newToken();
+      this.#pending = { token, verb, startedMs, beforeMs: this.#spentMs, budgetMs, settle };
       this.#sandbox.send(`${token} ${verb} ${JSON.stringify(argument)}`);
+      this.#watch(startedMs + Math.max(0, budgetMs) + 1);
     });
-    this.#pending = undefined;
-    this.#wallMs += performance.now() - startedMs;
-    this.#measure();
-    const usedMs = this.#spentMs - beforeMs;
+  }
+
+  /** What an answer is worth, or its absence. What it costs is what the kernel says it cost. */
+  #judge({ verb, startedMs, beforeMs, budgetMs }: Pending, answered: string | Trouble): Reply | Fault {
+    const nowMs = performance.now();
+    this.#wallMs += nowMs - startedMs;
+    const usedMs = this.#usedMs(nowMs, beforeMs, budgetMs);
     const fuel = Math.min(Math.ceil(usedMs), Math.max(0, budgetMs));
     this.#fuel += fuel;
     if (typeof answered !== 'string') return this.#fail(answered, fuel);
     if (usedMs > budgetMs) return this.#fail(overtime(usedMs, budgetMs), fuel);
     const read = readAnswer(answered, this.#options.limits.replyBytes);
     if (typeof read !== 'string') return this.#fail(read, fuel);
-    if (verb !== 'act') return { kind: 'value', value: null, fuel };
+    if (verb !== 'act') return { kind: 'reply', value: null, fuel };
     const value = parsed(read);
     return value
-      ? { kind: 'value', value: value.value, fuel }
+      ? { kind: 'reply', value: value.value, fuel }
       : this.#fail({ rule: 'bad_reply', detail: 'not JSON' }, fuel);
   }
 
-  /** Looks at the clocks when the CPU budget could be used up, and again until one of the two limits is reached. */
-  #watch(token: string, startedMs: number, beforeMs: number, budgetMs: number): void {
-    const deadlineMs = startedMs + budgetMs + this.#options.limits.stallMs;
-    const look = (): void => {
-      if (this.#pending?.token !== token) return;
-      this.#measure();
-      const leftMs = budgetMs - (this.#spentMs - beforeMs);
-      const untilDeadlineMs = deadlineMs - performance.now();
-      if (leftMs < 0) {
-        const { rule, detail } = overtime(budgetMs - leftMs, budgetMs);
-        this.#stop(rule, detail);
-      } else if (untilDeadlineMs <= 0) {
-        this.#stop('timeout', `no reply after ${Math.round(performance.now() - startedMs)} ms`);
-      } else {
-        setTimeout(look, Math.min(leftMs + 1, untilDeadlineMs)).unref();
-      }
-    };
-    setTimeout(look, Math.max(0, budgetMs) + 1);
+  /**
+   * What a call used. No core is in two places at once, so that a group cannot have used more than the time on the wall
+   * since its account was read, on every core. While that is less than the millisecond that a call costs at least, there
+   * is nothing to read, which would take as long as the call.
+   */
+  #usedMs(nowMs: number, beforeMs: number, budgetMs: number): number {
+    const mostMs = (nowMs - this.#readMs) * cores;
+    if (this.#sandbox.account.clock === 'cpu' && mostMs < Math.min(1, budgetMs)) return mostMs;
+    this.#measure();
+    return this.#spentMs - beforeMs;
+  }
+
+  /** Sees to it that the clocks are looked at by then. Most calls are short, so that one timer serves many of them. */
+  #watch(dueMs: number): void {
+    if (this.#lookMs <= dueMs) return;
+    clearTimeout(this.#watchdog);
+    this.#lookMs = dueMs;
+    this.#watchdog = setTimeout(() => this.#look(), dueMs - performance.now());
+  }
+
+  /** Stops a call that has reached one of its two limits, or looks again when it could. */
+  #look(): void {
+    this.#lookMs = Number.POSITIVE_INFINITY;
+    if (this.#pending === undefined) return;
+    const { startedMs, beforeMs, budgetMs } = this.#pending;
+    this.#measure();
+    const nowMs = performance.now();
+    const leftMs = budgetMs - (this.#spentMs - beforeMs);
+    const untilDeadlineMs = startedMs + budgetMs + this.#options.limits.stallMs - nowMs;
+    if (leftMs < 0) {
+      const { rule, detail } = overtime(budgetMs - leftMs, budgetMs);
+      this.#stop(rule, detail);
+    } else if (untilDeadlineMs <= 0) {
+      this.#stop('timeout', `no reply after ${Math.round(nowMs - startedMs)} ms`);
+    } else {
+      this.#watch(nowMs + Math.min(leftMs + 1, untilDeadlineMs));
+    }
   }
 
   #hear(text: string): void {
@@ -233,7 +274,7 @@ export class ProcessAgent implements AgentInstance {
       this.#stop('forged_reply', 'the agent spoke on the line of the protocol');
     } else {
       this.#pending = undefined;
-      pending.settle(text.slice(pending.token.length + 1));
+      pending.settle(this.#judge(pending, text.slice(pending.token.length + 1)));
     }
   }
 
@@ -243,7 +284,7 @@ export class ProcessAgent implements AgentInstance {
     this.#trouble ??= starved ? { rule: 'out_of_memory', detail: 'stopped at its limit of memory' } : { rule, detail };
     const pending = this.#pending;
     this.#pending = undefined;
-    pending?.settle(this.#trouble);
+    pending?.settle(this.#judge(pending, this.#trouble));
     this.#end();
   }
 
@@ -255,7 +296,10 @@ export class ProcessAgent implements AgentInstance {
   }
 
   #measure(): void {
-    if (!this.#ended) this.#spentMs = this.#sandbox.account.spentMs();
+    if (this.#ended) return;
+    // The time is taken first: what is used up in between must not be left out.
+    this.#readMs = performance.now();
+    this.#spentMs = this.#sandbox.account.spentMs();
   }
 
   #peak(): number {
@@ -268,6 +312,7 @@ export class ProcessAgent implements AgentInstance {
     this.#measure();
     this.#peakMemoryBytes = this.#peak();
     this.#ended = true;
+    clearTimeout(this.#watchdog);
     this.#destroy();
   }
 }

@@ -1,9 +1,12 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { gameNamed } from '../games/index.js';
 import { allowanceOf, type Limits, limitsFrom } from '../limits.js';
+import { root } from '../paths.js';
 import { playMatch } from '../referee.js';
 import { replay } from '../replay.js';
 import { findBubblewrap } from './bubblewrap.js';
@@ -14,6 +17,27 @@ import { executable, openToAll } from './runtimes.js';
 import { WasmDriver } from './wasm.js';
 
 const why = whyNoProcessSandboxes();
+
+/** The groups of a host's sandboxes, in every hierarchy. */
+function groupsOf(host: number): string[] {
+  const parents = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .filter((line) => / cgroup2? /.test(line))
+    .map((line) => join(line.split(' ')[1] ?? '', 'agon'))
+    .filter((folder) => existsSync(folder));
+  expect(parents.length).toBeGreaterThan(0);
+  return parents.flatMap((parent) =>
+    readdirSync(parent)
+      .filter((name) => name.startsWith(`${host}-`))
+      .map((name) => join(parent, name)),
+  );
+}
+
+function membersOf(folder: string): string[] {
+  return existsSync(folder) ? readFileSync(join(folder, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean) : [];
+}
+
+const commandOf = (pid: string): string => readFileSync(`/proc/${pid}/cmdline`, 'latin1');
 
 describe.skipIf(why !== undefined)(`process sandboxes${why ? ` (${why})` : ''}`, () => {
   let python: ProcessDriver;
@@ -42,9 +66,9 @@ def act(o):
     return [os.getuid(), os.getgid(), os.getgroups(), sorted(os.listdir("/")), sorted(os.environ), os.getcwd(), os.listdir("."), os.uname().nodename]
 `;
     const { value } = (await ask(python, source)) as unknown as { value: unknown[] };
-    const [uid, gid, groups, root, environment, cwd, inside, host] = value;
+    const [uid, gid, groups, top, environment, cwd, inside, host] = value;
     expect([uid, gid, groups]).toEqual([65_534, 65_534, []]);
-    expect(root).toEqual(expect.not.arrayContaining(['etc', 'home', 'proc', 'root', 'sys', 'var']));
+    expect(top).toEqual(expect.not.arrayContaining(['etc', 'home', 'proc', 'root', 'sys', 'var']));
     expect(environment).toEqual(expect.arrayContaining(['HOME', 'PYTHONHASHSEED']));
     expect((environment as string[]).length).toBeLessThan(9);
     expect([cwd, inside, host]).toEqual(['/tmp', [], 'sandbox']);
@@ -80,24 +104,95 @@ def act(o):
   });
 
   it('leave nothing behind: no group, no process, no file, whoever was in them', async () => {
+    const before = groupsOf(process.pid).length;
     const driver = await ProcessDriver.open('python');
     await driver.warm(2, limitsFrom());
+    expect(groupsOf(process.pid).length).toBeGreaterThan(before);
     const source =
       'import os\ndef act(o):\n    seen = os.listdir("/tmp")\n    open("/tmp/mine", "w").write("x")\n    return seen\n';
     for (let match = 0; match < 4; match += 1) expect(await ask(driver, source)).toMatchObject({ value: [] });
     await driver.close();
-    const mine = (folder: string) => readdirSync(folder).filter((name) => name.startsWith(`${process.pid}-`));
-    const parents = readFileSync('/proc/mounts', 'utf8')
-      .split('\n')
-      .filter((line) => / cgroup2? /.test(line))
-      .map((line) => join(line.split(' ')[1] ?? '', 'agon'))
-      .filter((folder) => existsSync(folder));
-    expect(parents.length).toBeGreaterThan(0);
-    // The two drivers of this file hold a sandbox each; the closed one holds none.
-    for (const folder of parents) await vi.waitFor(() => expect(mine(folder).length).toBeLessThanOrEqual(2));
+    await vi.waitFor(() => expect(groupsOf(process.pid).length).toBeLessThanOrEqual(before));
     await expect(driver.load(source, { seed: '', seat: 0, limits: limitsFrom() })).rejects.toMatchObject({
       code: 'SANDBOX.CLOSED',
     });
+  });
+
+  it('are made by launchers that wait without rights, inside the limits, and with nothing started', async () => {
+    const others = groupsOf(process.pid);
+    const driver = await ProcessDriver.open('python');
+    const mine = groupsOf(process.pid).filter((folder) => !others.includes(folder));
+    const launchers = await vi.waitFor(() => {
+      const waiting = mine.flatMap((folder) => membersOf(folder)).filter((pid) => commandOf(pid).startsWith('/bin/sh'));
+      expect(new Set(waiting).size).toBe(4);
+      // Each is in all of its groups before it waits, so that it never has to be moved again.
+      for (const pid of waiting) expect(waiting.filter((each) => each === pid)).toHaveLength(mine.length / 5);
+      return [...new Set(waiting)];
+    });
+    for (const pid of launchers) {
+      const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+      if (process.getuid?.() === 0) expect(status).not.toMatch(/^[UG]id:.*\t0\b/m);
+      expect(status).toMatch(/^CapEff:\t0+$/m);
+      await vi.waitFor(() =>
+        expect(readdirSync(`/proc/${pid}/fd`).filter((fd) => Number(fd) > 5 && Number(fd) < 10)).toEqual([]),
+      );
+      expect(readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')).toBe('');
+    }
+    await driver.close();
+    for (const pid of launchers) expect(existsSync(`/proc/${pid}`)).toBe(false);
+  });
+
+  it('end with a host that is killed, waiting launchers and all', async () => {
+    const program = `
+      const { ProcessDriver } = await import(${JSON.stringify(join(root, 'dist/sandbox-runner/index.js'))});
+      const driver = await ProcessDriver.open('python');
+      console.log('open');
+      setInterval(() => driver, 1_000);`;
+    const host = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(host.stdout, 'data');
+    const left = () => groupsOf(host.pid ?? 0).flatMap((folder) => membersOf(folder));
+    expect(left().length).toBeGreaterThan(0);
+    host.kill('SIGKILL');
+    await vi.waitFor(() => expect(left()).toEqual([]), { timeout: 5_000 });
+  });
+
+  it('charge nobody for what another match used, and kill nobody for it', async () => {
+    const limits = limitsFrom({ turnMs: 2_000 });
+    const play = async (source: string) => {
+      const agent = await python.load(source, { seed: 's', seat: 0, limits });
+      await agent.init({}, limits.initMs);
+      const reply = await agent.act({}, limits.turnMs);
+      agent.dispose();
+      return { reply, usage: agent.usage };
+    };
+    const heavy =
+      'import time\nheld = []\ndef act(o):\n    end = time.process_time() + 0.3\n    while time.process_time() < end: pass\n' +
+      '    while True: held.append(b"x" * 1_000_000)\n';
+    for (let match = 0; match < 6; match += 1) {
+      const first = await play(heavy);
+      expect(first.reply).toMatchObject({ kind: 'fault', rule: 'out_of_memory' });
+      expect(first.usage.cpuMs).toBeGreaterThanOrEqual(300);
+      expect(first.usage.peakMemoryBytes).toBeGreaterThan(30_000_000);
+      const second = await play('def act(o):\n    return 1\n');
+      expect(second.reply).toMatchObject({ kind: 'reply', value: 1 });
+      expect(second.usage.cpuMs).toBeLessThan(300);
+      expect(second.usage.peakMemoryBytes).toBeLessThan(8_000_000);
+    }
+  });
+
+  it('draw random numbers from the seed, whenever and wherever the module is imported', async () => {
+    const sources = [
+      'import random\ndef act(o):\n    return random.random()\n',
+      'def act(o):\n    import random\n    return random.random()\n',
+      'import tempfile, random\ndef act(o):\n    return random.random()\n',
+      'import importlib\ndef act(o):\n    return importlib.import_module("random").random()\n',
+    ];
+    const drawn = new Set<unknown>();
+    for (const source of sources)
+      drawn.add(((await ask(python, source, { turnMs: 2_000 })) as { value?: unknown }).value);
+    expect([...drawn]).toEqual([expect.any(Number)]);
   });
 
   it('take an executable of any kind that speaks the protocol', async () => {
@@ -219,13 +314,13 @@ describe('a machine that cannot hold a sandbox is refused, with the reason', () 
 
 describe('cgroup v2, on a tree that looks like one', () => {
   it('sets every limit, and reads every account', async () => {
-    const root = mkdtempSync(join(tmpdir(), 'agon-cgroup2-'));
-    const own = join(root, 'arena.service');
+    const folderOfAll = mkdtempSync(join(tmpdir(), 'agon-cgroup2-'));
+    const own = join(folderOfAll, 'arena.service');
     for (const folder of [own, join(own, 'agon')]) {
       mkdirSync(folder);
       writeFileSync(join(folder, 'cgroup.controllers'), 'cpuset cpu io memory pids\n');
     }
-    const tree = findCgroups(`cgroup2 ${root} cgroup2 rw,nosuid 0 0\n`, '0::/arena.service\n');
+    const tree = findCgroups(`cgroup2 ${folderOfAll} cgroup2 rw,nosuid 0 0\n`, '0::/arena.service\n');
     expect(tree.version).toBe('v2');
     expect(readFileSync(join(own, 'cgroup.subtree_control'), 'utf8')).toBe('+memory +pids +cpu');
     const folder = join(own, 'agon', '1-1');
@@ -243,6 +338,7 @@ describe('cgroup v2, on a tree that looks like one', () => {
     group.limit({ memoryBytes: 65_536, tasks: 32 });
     const read = (file: string) => readFileSync(join(folder, file), 'utf8');
     expect([read('memory.max'), read('memory.swap.max'), read('pids.max')]).toEqual(['65536', '0', '32']);
+    expect(Number(readFileSync(join(own, 'agon', 'cpu.weight'), 'utf8'))).toBeGreaterThanOrEqual(100);
     expect([read('cpu.max'), read('memory.oom.group')]).toEqual(['100000 100000', '1']);
     expect(group.entrances).toEqual([join(folder, 'cgroup.procs')]);
     expect([group.spentMs(), group.memoryBytes(), group.peakMemoryBytes(), group.oomKills()]).toEqual([
@@ -254,6 +350,6 @@ describe('cgroup v2, on a tree that looks like one', () => {
       rmSync(folder, { recursive: true });
     }, 20);
     await group.destroy();
-    rmSync(root, { recursive: true });
+    rmSync(folderOfAll, { recursive: true });
   });
 });

@@ -9,6 +9,9 @@ import { SandboxDriver } from './sandbox-driver.js';
 /** Raised when a shim or the walls around it change what an agent can see or do. */
 const generation = 2;
 
+/** Enough that a sandbox mostly finds one in wait, also when several are started at once. */
+const launchers = 4;
+
 let groups = 0;
 
 const machine = (): { bubblewrap: Bubblewrap; cgroups: CgroupTree } => ({
@@ -46,7 +49,8 @@ export class ProcessDriver extends SandboxDriver {
       name: `process/${runtime.name}`,
       version: parts.join(', '),
       keyOf: ({ diskBytes }) => String(diskBytes),
-      start({ diskBytes }) {
+      launchers,
+      prepare({ diskBytes }) {
         const cgroup = cgroups.create(`${process.pid}-${++groups}`);
         return new Sandbox(launch(bubblewrap, { ...runtime, entrances: cgroup.entrances, diskBytes }), cgroup);
       },

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
+import { basename, delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { AgonError } from '../../services/kernel/index.js';
 import { root } from '../paths.js';
@@ -79,17 +79,30 @@ async function findPython(): Promise<{ file: string; version: string; folders: s
   throw unavailable(reason);
 }
 
+/** No user's and no site's packages, no compiled files beside sources, no buffering of what is printed. */
+export const pythonFlags = ['-s', '-S', '-B', '-u'] as const;
+
+/** A line of Python that runs this program without compiling it, which would take a millisecond of every start. */
+async function compiled(python: string, program: string): Promise<string> {
+  const compile = 'import marshal,sys;print(marshal.dumps(compile(sys.argv[1],"shim","exec")))';
+  const { stdout } = await run(python, [...pythonFlags, '-c', compile, program]);
+  return `import marshal\nexec(marshal.loads(${stdout.trim()}))`;
+}
+
+/** Modules for terminals and for the directory service of a network. No sandbox has either, and their libraries are many. */
+const pointless = /^(_curses|_curses_panel|readline|nis)\./;
+
 async function python(): Promise<Runtime> {
   const { file, version, folders } = await findPython();
   const extensions = folders
     .map((folder) => join(folder, 'lib-dynload'))
     .filter((folder) => existsSync(folder))
-    .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+    .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
+    .filter((file) => !pointless.test(basename(file)));
   return {
     name: 'python',
     version,
-    // No user's and no site's packages, no compiled files beside sources, no buffering of what is printed.
-    command: [file, '-s', '-S', '-B', '-u', '-c', shim('python.py')],
+    command: [file, ...pythonFlags, '-c', await compiled(file, shim('python.py'))],
     environment: { PYTHONHASHSEED: '0' },
     visible: [file, ...folders, ...(await libraries([file, ...extensions]))],
   };

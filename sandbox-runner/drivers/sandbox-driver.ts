@@ -8,23 +8,30 @@ import type { Sandbox } from './sandbox.js';
 export interface Workshop {
   readonly name: string;
   readonly version: string;
-  start(limits: Limits): Sandbox;
-  /** A started sandbox serves all limits with the same key; the others are set when an agent gets it. */
+  /** How many launchers stand by for sandboxes that are not started yet. */
+  readonly launchers: number;
+  /** A sandbox that is not started yet. */
+  prepare(limits: Limits): Sandbox;
+  /** A sandbox serves all limits with the same key; the others are set when an agent gets it. */
   keyOf(limits: Limits): string;
 }
 
-interface Idle {
+interface Kept<T> {
   readonly key: string;
-  readonly ready: Promise<Sandbox>;
+  readonly sandbox: T;
 }
 
-/** Keeps sandboxes started and empty. Each serves one agent in one match, so nothing can survive from one to another. */
+/**
+ * Keeps launchers in wait and, when asked to, sandboxes started and empty. Each serves one agent in one match, so nothing
+ * can survive from one to another.
+ */
 export class SandboxDriver implements Driver {
   readonly name: string;
   readonly version: string;
   readonly meter = 'time';
   readonly #workshop: Workshop;
-  readonly #idle: Idle[] = [];
+  readonly #idle: Kept<Promise<Sandbox>>[] = [];
+  readonly #prepared: Kept<Sandbox>[] = [];
   readonly #live = new Set<Sandbox>();
   readonly #ending = new Set<Promise<void>>();
   #warmCount = 0;
@@ -54,12 +61,12 @@ export class SandboxDriver implements Driver {
   async warm(count: number, limits: Limits): Promise<void> {
     this.#warmCount = count;
     this.#refill(limits);
-    await Promise.all(this.#idle.map(({ ready }) => ready));
+    await Promise.all(this.#idle.map(({ sandbox }) => sandbox));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.allSettled(this.#idle.splice(0).map(({ ready }) => ready));
+    await Promise.allSettled(this.#idle.splice(0).map(({ sandbox }) => sandbox));
     for (const sandbox of this.#live) this.#destroy(sandbox);
     await Promise.all(this.#ending);
   }
@@ -68,7 +75,7 @@ export class SandboxDriver implements Driver {
   protected async prove(): Promise<this> {
     try {
       const sandbox = await this.#start(defaultLimits);
-      this.#idle.push({ key: this.#workshop.keyOf(defaultLimits), ready: Promise.resolve(sandbox) });
+      this.#idle.push({ key: this.#workshop.keyOf(defaultLimits), sandbox: Promise.resolve(sandbox) });
       return this;
     } catch (error) {
       await this.close();
@@ -80,27 +87,39 @@ export class SandboxDriver implements Driver {
 
   async #load(source: string, options: LoadOptions): Promise<ProcessAgent> {
     if (this.#closed) throw new AgonError('SANDBOX.CLOSED', 'The driver has been closed.');
-    const key = this.#workshop.keyOf(options.limits);
-    const index = this.#idle.findIndex((idle) => idle.key === key);
-    const taken = this.#idle.splice(index, index < 0 ? 0 : 1)[0];
-    const sandbox = await (taken?.ready ?? this.#start(options.limits));
+    const kept = take(this.#idle, this.#workshop.keyOf(options.limits));
+    const sandbox = await (kept ?? this.#start(options.limits));
     this.#refill(options.limits);
     return new ProcessAgent(this, source, options, sandbox, () => this.#destroy(sandbox));
   }
 
   #refill(limits: Limits): void {
     while (!this.#closed && this.#idle.length < this.#warmCount) {
-      const ready = this.#start(limits);
+      const sandbox = this.#start(limits);
       // Whoever takes it hears of the failure; until then it must not look unhandled.
-      ready.catch(() => {});
-      this.#idle.push({ key: this.#workshop.keyOf(limits), ready });
+      sandbox.catch(() => {});
+      this.#idle.push({ key: this.#workshop.keyOf(limits), sandbox });
     }
   }
 
-  async #start(limits: Limits): Promise<Sandbox> {
-    const sandbox = this.#workshop.start(limits);
+  #start(limits: Limits): Promise<Sandbox> {
+    const key = this.#workshop.keyOf(limits);
+    const prepared = take(this.#prepared, key);
+    const started = (prepared ?? this.#prepare(limits)).start();
+    // Launchers for limits that nobody asks for any more make room for others.
+    const stale = prepared ? undefined : this.#prepared.shift();
+    if (stale) this.#destroy(stale.sandbox);
+    // The new ones get ready beside the sandbox that is starting, which this process only waits for.
+    while (this.#prepared.length < this.#workshop.launchers) {
+      this.#prepared.push({ key, sandbox: this.#prepare(limits) });
+    }
+    return started;
+  }
+
+  #prepare(limits: Limits): Sandbox {
+    const sandbox = this.#workshop.prepare(limits);
     this.#live.add(sandbox);
-    return sandbox.ready;
+    return sandbox;
   }
 
   #destroy(sandbox: Sandbox): void {
@@ -108,4 +127,10 @@ export class SandboxDriver implements Driver {
     const ending = sandbox.destroy().finally(() => this.#ending.delete(ending));
     this.#ending.add(ending);
   }
+}
+
+/** Takes the oldest that fits. */
+function take<T>(kept: Kept<T>[], key: string): T | undefined {
+  const index = kept.findIndex((each) => each.key === key);
+  return index < 0 ? undefined : kept.splice(index, 1)[0]?.sandbox;
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { AgonError } from '../../services/kernel/index.js';
 import type { GroupLimits } from './cgroup.js';
@@ -25,6 +26,12 @@ export interface Launch {
   readonly requestFd: number;
   readonly replyFd: number;
   readonly printFds: readonly number[];
+  /** Whose rights the program starts with; ours, if left out. */
+  readonly userId?: number | undefined;
+  /** Files that are opened for writing with our rights; their descriptors follow the others. */
+  readonly opened?: readonly string[];
+  /** The program first waits for a line on `requestFd`, in its limits and without rights, and only then makes walls. */
+  readonly waits?: boolean;
   /** Read once, at the start. */
   readonly given?: { readonly fd: number; readonly bytes: Buffer };
 }
@@ -42,10 +49,13 @@ export interface SandboxEvents {
 const startLimits: GroupLimits = { memoryBytes: 512 * 1024 * 1024, tasks: 64 };
 const startMs = 20_000;
 const startLineBytes = 64;
+/** All that is inside ends with the first process; if it does not, the account has to see to it. */
+const endMs = 100;
 
 /**
- * One started sandbox: an interpreter in its namespaces that waits for code. It serves one agent in one match and is
- * then destroyed. The host speaks to it by pipes alone, and never looks at a path that an agent could have made.
+ * One sandbox: an account with a launcher in it, and once it is started an interpreter in its namespaces, which waits for
+ * code. It serves one agent in one match and is then destroyed. The host speaks to it by pipes alone, and never looks at a
+ * path that an agent could have made.
  */
 export class Sandbox {
   readonly #child: ChildProcess;
@@ -53,7 +63,8 @@ export class Sandbox {
   readonly account: Account;
   /** Memory of the empty sandbox, which is not the agent's to pay for. */
   baseMemoryBytes = 0;
-  readonly ready: Promise<this>;
+  readonly #waits: boolean;
+  readonly #closed: Promise<void>;
   #events: SandboxEvents | undefined;
   #line: Buffer[] = [];
   #lineBytes = 0;
@@ -66,16 +77,13 @@ export class Sandbox {
   #how: string | undefined;
   #destroyed: Promise<void> | undefined;
 
-  constructor({ program, args, environment = {}, requestFd, replyFd, printFds, given }: Launch, account: Account) {
+  constructor(launch: Launch, account: Account) {
+    const { requestFd, replyFd, printFds, given } = launch;
     this.account = account;
+    this.#waits = launch.waits === true;
     account.limit(startLimits);
     const used = [requestFd, replyFd, ...printFds, ...(given ? [given.fd] : [])];
-    this.#child = spawn(program, args, {
-      cwd: '/',
-      env: { ...environment },
-      // Descriptors that are not listed here are closed in the child.
-      stdio: Array.from({ length: Math.max(...used) + 1 }, (_, fd) => (used.includes(fd) ? 'pipe' : 'ignore')),
-    });
+    this.#child = spawnWith(launch, used);
     const pipe = (fd: number): Duplex => this.#child.stdio[fd] as Duplex;
     this.#requests = pipe(requestFd);
     // Writing to a sandbox that has just died is no news: its end is heard of by `close`.
@@ -83,7 +91,39 @@ export class Sandbox {
     if (given) pipe(given.fd)?.end(given.bytes);
     for (const fd of printFds) pipe(fd)?.on('data', (chunk: Buffer) => this.#print(chunk));
     pipe(replyFd)?.on('data', (chunk: Buffer) => this.#read(chunk));
-    this.ready = this.#start();
+    this.#child.on('error', (error) => this.#gone(error.message));
+    // By then all that it wrote has been read: with the first process ends its whole pid namespace.
+    this.#closed = new Promise((resolve) => {
+      this.#child.on('close', (code, signal) => {
+        this.#gone(signal ?? exitText(code ?? 0));
+        resolve();
+      });
+    });
+  }
+
+  /** Lets the launcher make the sandbox, and answers when the interpreter in it is ready for code. */
+  async start(): Promise<this> {
+    let watchdog: NodeJS.Timeout | undefined;
+    const how = await new Promise<string | undefined>((resolve) => {
+      watchdog = setTimeout(() => resolve(`not ready after ${startMs} ms`), startMs);
+      this.#events = {
+        line: (text) => resolve(text === 'ready' ? undefined : `said ${JSON.stringify(text)}`),
+        overlong: () => resolve('said too much'),
+        flood: () => resolve('printed too much'),
+        gone: resolve,
+      };
+      if (this.#waits) this.send('start');
+      if (this.#how !== undefined) resolve(this.#how);
+    });
+    clearTimeout(watchdog);
+    this.#events = undefined;
+    if (how === undefined) {
+      this.baseMemoryBytes = this.account.memoryBytes();
+      return this;
+    }
+    const output = this.log().trim();
+    await this.destroy();
+    throw new AgonError('SANDBOX.START_FAILED', `A sandbox does not start: ${how}. ${output}`.trim(), { how, output });
   }
 
   /** The limits of one agent, and how much of it is listened to. */
@@ -110,34 +150,19 @@ export class Sandbox {
 
   /** Safe to call at any time and more than once. */
   destroy(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    this.#destroyed ??= this.account.destroy();
+    this.#destroyed ??= this.#destroy();
     return this.#destroyed;
   }
 
-  async #start(): Promise<this> {
-    let watchdog: NodeJS.Timeout | undefined;
-    const how = await new Promise<string | undefined>((resolve) => {
-      watchdog = setTimeout(() => resolve(`not ready after ${startMs} ms`), startMs);
-      this.#events = {
-        line: (text) => resolve(text === 'ready' ? undefined : `said ${JSON.stringify(text)}`),
-        overlong: () => resolve('said too much'),
-        flood: () => resolve('printed too much'),
-        gone: resolve,
-      };
-      this.#child.on('error', (error) => this.#gone(error.message));
-      // By then all that it wrote has been read: with the first process ends its whole pid namespace.
-      this.#child.on('close', (code, signal) => this.#gone(signal ?? exitText(code ?? 0)));
+  async #destroy(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    let patience: NodeJS.Timeout | undefined;
+    const lost = new Promise<void>((resolve) => {
+      patience = setTimeout(resolve, endMs);
     });
-    clearTimeout(watchdog);
-    this.#events = undefined;
-    if (how === undefined) {
-      this.baseMemoryBytes = this.account.memoryBytes();
-      return this;
-    }
-    const output = this.log().trim();
-    await this.destroy();
-    throw new AgonError('SANDBOX.START_FAILED', `A sandbox does not start: ${how}. ${output}`.trim(), { how, output });
+    await Promise.race([this.#closed, lost]);
+    clearTimeout(patience);
+    await this.account.destroy();
   }
 
   #gone(how: string): void {
@@ -147,6 +172,11 @@ export class Sandbox {
 
   #read(chunk: Buffer): void {
     let rest = chunk;
+    // An answer is mostly one piece, and nothing but it.
+    if (this.#lineBytes === 0 && rest.length <= this.#maxLineBytes && rest.indexOf(10) === rest.length - 1) {
+      this.#events?.line(rest.toString('utf8', 0, rest.length - 1));
+      return;
+    }
     for (;;) {
       const end = rest.indexOf(10);
       this.#lineBytes += end < 0 ? rest.length : end;
@@ -173,6 +203,25 @@ export class Sandbox {
     this.#keptBytes += kept.length;
     this.#printedBytes += chunk.length;
     if (this.#printedBytes > this.#outputBytes) this.#events?.flood();
+  }
+}
+
+function spawnWith(
+  { program, args, environment = {}, userId, opened = [] }: Launch,
+  piped: readonly number[],
+): ChildProcess {
+  const files = opened.map((file) => openSync(file, 'w'));
+  const places = Array.from({ length: Math.max(...piped) + 1 }, (_, fd) => (piped.includes(fd) ? 'pipe' : 'ignore'));
+  try {
+    return spawn(program, args, {
+      cwd: '/',
+      env: { ...environment },
+      ...(userId === undefined ? {} : { uid: userId, gid: userId }),
+      // Descriptors that are not listed here are closed in the child.
+      stdio: [...places, ...files],
+    });
+  } finally {
+    for (const fd of files) closeSync(fd);
   }
 }
 

@@ -143,9 +143,12 @@
   let token = '';
   send('ready');
   for (;;) {
-    const [first, verb, ...rest] = receive().split(' ');
-    token = first;
-    const body = rest.join(' ');
+    const line = receive();
+    const afterToken = line.indexOf(' ');
+    const afterVerb = line.indexOf(' ', afterToken + 1);
+    token = line.slice(0, afterToken);
+    const verb = line.slice(afterToken + 1, afterVerb);
+    const body = line.slice(afterVerb + 1);
     let answer;
     try {
       const argument = parse(body);
