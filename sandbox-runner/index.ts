@@ -6,6 +6,7 @@ export { ContainerDriver } from './drivers/container.js';
 export type {
   AgentInstance,
   Driver,
+  EgressDoor,
   Fault,
   FaultRule,
   LoadOptions,
@@ -17,6 +18,9 @@ export { faultRules } from './drivers/driver.js';
 export { ProcessDriver, whyNoProcessSandboxes } from './drivers/process.js';
 export { executable, type Language, type Runtime, runtimeFor } from './drivers/runtimes.js';
 export { WasmDriver } from './drivers/wasm.js';
+export { Egress, type EgressPorts, entryLine } from './egress.js';
+export { type EgressPolicy, type Grant, policyFrom, readPolicy } from './egress-policy.js';
+export type { EgressEntry } from './egress-proxy.js';
 export {
   type Action,
   type AnyGame,
@@ -47,6 +51,7 @@ export {
   runtimeNamed,
 } from './protocol.js';
 export {
+  type EgressUsage,
   type ForfeitReason,
   type MatchOutcome,
   type MatchRecord,

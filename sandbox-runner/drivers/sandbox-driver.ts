@@ -1,6 +1,6 @@
 import { AgonError, isAgonError } from '../../services/kernel/index.js';
 import { defaultLimits, type Limits } from '../limits.js';
-import type { AgentInstance, Driver, LoadOptions, SourceCheck } from './driver.js';
+import type { AgentInstance, Driver, EgressDoor, LoadOptions, SourceCheck } from './driver.js';
 import { ProcessAgent } from './process-agent.js';
 import type { Sandbox } from './sandbox.js';
 
@@ -8,7 +8,7 @@ import type { Sandbox } from './sandbox.js';
 export interface Workshop {
   readonly name: string;
   readonly version: string;
-  start(limits: Limits): Sandbox;
+  start(limits: Limits, door?: EgressDoor): Sandbox;
   /** A started sandbox serves all limits with the same key; the others are set when an agent gets it. */
   keyOf(limits: Limits): string;
 }
@@ -81,9 +81,10 @@ export class SandboxDriver implements Driver {
   async #load(source: string, options: LoadOptions): Promise<ProcessAgent> {
     if (this.#closed) throw new AgonError('SANDBOX.CLOSED', 'The driver has been closed.');
     const key = this.#workshop.keyOf(options.limits);
-    const index = this.#idle.findIndex((idle) => idle.key === key);
+    // A door is built into the walls, so none of the sandboxes that wait has one.
+    const index = options.door ? -1 : this.#idle.findIndex((idle) => idle.key === key);
     const taken = this.#idle.splice(index, index < 0 ? 0 : 1)[0];
-    const sandbox = await (taken?.ready ?? this.#start(options.limits));
+    const sandbox = await (taken?.ready ?? this.#start(options.limits, options.door));
     this.#refill(options.limits);
     return new ProcessAgent(this, source, options, sandbox, () => this.#destroy(sandbox));
   }
@@ -97,8 +98,8 @@ export class SandboxDriver implements Driver {
     }
   }
 
-  async #start(limits: Limits): Promise<Sandbox> {
-    const sandbox = this.#workshop.start(limits);
+  async #start(limits: Limits, door?: EgressDoor): Promise<Sandbox> {
+    const sandbox = this.#workshop.start(limits, door);
     this.#live.add(sandbox);
     return sandbox.ready;
   }

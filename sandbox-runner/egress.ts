@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import { appendFileSync, chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
+import { cleanDetail } from './drivers/driver.js';
+import { noEgress } from './drivers/wasm.js';
+import type { EgressPolicy, Grant } from './egress-policy.js';
+import { type Caller, type EgressEntry, EgressProxy } from './egress-proxy.js';
+import type { Resolve } from './egress-target.js';
+import type { MatchJob, Progress } from './protocol.js';
+import type { EgressUsage, MatchRecord } from './referee.js';
+
+export interface EgressPorts {
+  readonly resolve?: Resolve;
+  readonly nowMs?: () => number;
+  readonly onEntry?: (entry: EgressEntry) => void;
+}
+
+type Play = (job: MatchJob, onProgress?: (progress: Progress) => void) => Promise<MatchRecord>;
+
+/** A record stays small whatever an agent asks for: the places beyond these are summed up in one line. */
+const placesMax = 32;
+const elsewhere = { host: '(elsewhere)', port: 0 };
+
+/** The sums of one seat, by place. */
+class Account {
+  readonly #places = new Map<string, EgressUsage>();
+
+  add({ host, port, verdict, bytesIn, bytesOut }: EgressEntry): void {
+    const asked = host === '' ? { host: '(malformed)', port: 0 } : { host, port };
+    const known = this.#places.has(`${asked.host}:${asked.port}`) || this.#places.size < placesMax;
+    const place = known ? asked : elsewhere;
+    const key = `${place.host}:${place.port}`;
+    const before = this.#places.get(key) ?? { ...place, requests: 0, refused: 0, bytesIn: 0, bytesOut: 0 };
+    this.#places.set(key, {
+      ...before,
+      requests: before.requests + 1,
+      refused: before.refused + (verdict === 'refused' ? 1 : 0),
+      bytesIn: before.bytesIn + bytesIn,
+      bytesOut: before.bytesOut + bytesOut,
+    });
+  }
+
+  sums(): readonly EgressUsage[] {
+    return [...this.#places.values()];
+  }
+}
+
+/** @example entryLine(entry) // 'egress GET api.example.com:443/v1/chat allowed 200, 512 B out, 2048 B in, 130 ms' */
+export function entryLine({
+  method,
+  host,
+  port,
+  path,
+  verdict,
+  code,
+  status,
+  bytesIn,
+  bytesOut,
+  durationMs,
+}: EgressEntry) {
+  const what = host === '' ? 'something unreadable' : `${method} ${host}:${port}${path}`;
+  const how = `${verdict} ${status}${code ? ` ${code}` : ''}`;
+  return cleanDetail(`egress ${what} ${how}, ${bytesOut} B out, ${bytesIn} B in, ${durationMs} ms`);
+}
+
+/**
+ * The way out of the sandboxes of one runner. For each match it opens a proxy for each seat that was granted one, and
+ * closes it with the match. Names, certificates and secrets are this process's; a sandbox gets a socket, and no more.
+ */
+export class Egress {
+  readonly #policy: EgressPolicy;
+  readonly #resolve: Resolve;
+  readonly #nowMs: () => number;
+  readonly #onEntry: (entry: EgressEntry) => void;
+  readonly #authorities: readonly string[];
+  #folder: string | undefined;
+
+  constructor(policy: EgressPolicy, ports: EgressPorts = {}) {
+    this.#policy = policy;
+    this.#resolve = ports.resolve ?? ((host) => lookup(host, { all: true, verbatim: true }));
+    this.#nowMs = ports.nowMs ?? (() => performance.now());
+    this.#onEntry = ports.onEntry ?? (() => {});
+    this.#authorities = [...rootCertificates, ...policy.authorities];
+  }
+
+  /** Plays a match with `play`, its agents with what they were granted. */
+  async play(job: MatchJob, onProgress: ((progress: Progress) => void) | undefined, play: Play): Promise<MatchRecord> {
+    const grants = job.agents.map(({ agentId = '' }) => this.#policy.agents[agentId]);
+    if (grants.every((grant) => grant === undefined)) return play(job, onProgress);
+    const guests = job.agents.map((agent, seat) => ({ agent, seat, grant: grants[seat] }));
+    if (guests.some(({ agent, grant }) => grant && (agent.runtime ?? 'javascript') === 'javascript')) throw noEgress();
+    const accounts = guests.map(({ grant }) => (grant ? new Account() : undefined));
+    const doors: (Awaited<ReturnType<Egress['open']>> | undefined)[] = [];
+    const closeAll = () => Promise.all(doors.map((door) => door?.close()));
+    try {
+      for (const { agent, seat, grant } of guests) {
+        const caller = { matchId: job.matchId, seat, agentId: agent.agentId ?? '' };
+        const heard = (entry: EgressEntry): void => {
+          accounts[seat]?.add(entry);
+          onProgress?.({ kind: 'log', seat, text: `${entryLine(entry)}\n` });
+        };
+        doors.push(grant && (await this.open(caller, grant, heard)));
+      }
+      const agents = job.agents.map((agent, seat) => ({ ...agent, door: doors[seat]?.door }));
+      const limits = { ...this.#policy.limits, ...job.limits };
+      const record = await play({ ...job, agents, limits }, onProgress);
+      // What is still under way is cut off now, so that it is in the sums.
+      await closeAll();
+      const usage = record.usage.map((each, seat) => {
+        const egress = accounts[seat]?.sums();
+        return egress ? { ...each, egress } : each;
+      });
+      return { ...record, usage, deterministic: false };
+    } finally {
+      await closeAll();
+    }
+  }
+
+  /** A proxy on a socket of its own, for one agent. */
+  async open(caller: Caller, grant: Grant, heard: (entry: EgressEntry) => void = () => {}) {
+    const folder = this.#ensureFolder();
+    const socket = join(folder, `${randomBytes(8).toString('hex')}.sock`);
+    const { secrets, logFile } = this.#policy;
+    const proxy = await EgressProxy.listen(socket, {
+      caller,
+      grant,
+      secrets,
+      authorities: this.#authorities,
+      resolve: this.#resolve,
+      nowMs: this.#nowMs,
+      onEntry: (entry) => {
+        heard(entry);
+        this.#onEntry(entry);
+        if (logFile) appendFileSync(logFile, `${JSON.stringify(entry)}\n`, { mode: 0o600 });
+      },
+    });
+    chmodSync(socket, 0o600);
+    const close = async (): Promise<void> => {
+      await proxy.close();
+      rmSync(socket, { force: true });
+    };
+    return { door: { socket, authorities: join(folder, 'authorities.pem') }, close };
+  }
+
+  close(): void {
+    if (this.#folder) rmSync(this.#folder, { recursive: true, force: true });
+    this.#folder = undefined;
+  }
+
+  /** Passable for the users of the sandboxes, who find nothing in it that is not theirs. */
+  #ensureFolder(): string {
+    if (this.#folder) return this.#folder;
+    const folder = mkdtempSync(join(tmpdir(), 'agon-egress-'));
+    writeFileSync(join(folder, 'authorities.pem'), this.#authorities.join('\n'), { mode: 0o644 });
+    chmodSync(folder, 0o711);
+    this.#folder = folder;
+    return folder;
+  }
+}
