@@ -99,13 +99,10 @@ const rule = z
       .optional(),
     upgrade: z.literal('https').optional(),
     headers: z
-      .record(
-        z
-          .string()
-          .regex(token, 'is no name of a header')
-          .refine((key) => !framing.test(key), 'is set by the proxy itself'),
-        z.string().regex(/^[\x20-\x7e]*$/, 'has characters that no header may have'),
-      )
+      .record(z.string(), z.string().regex(/^[\x20-\x7e]*$/, 'has characters that no header may have'))
+      .refine((headers) => Object.keys(headers).every((key) => token.test(key) && !framing.test(key)), {
+        message: 'have a name that is none, or that is set by the proxy itself',
+      })
       .optional(),
     allowPrivate: z.boolean().optional(),
   })

@@ -9,7 +9,7 @@ import { connect as netConnect, type Socket } from 'node:net';
 import { type Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { connect as tlsConnect } from 'node:tls';
-import { isAgonError } from '../services/kernel/index.js';
+import { assertFraming, blot, blotting, endToEnd, explain, explained, refusalOf, tooSlow } from './egress-message.js';
 import { fillSecrets, type Grant, type Rule } from './egress-policy.js';
 import { addressOf, Refusal, type Resolve, ruleFor, type Wanted, wantedOf } from './egress-target.js';
 
@@ -68,32 +68,6 @@ class Visit {
   }
 }
 
-const hopByHop = /^(connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*)$/;
-const untrusted = /^(CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS_CERT|ERR_SSL_)/;
-const quiet = new Set(['ECONNRESET', 'EPIPE']);
-
-/** The pairs of a head whose names are for the whole way, without those that were named as being for one hop. */
-function endToEnd(raw: readonly string[]): [name: string, value: string][] {
-  const pairs = raw.flatMap((name, i): [string, string][] =>
-    i % 2 === 0 ? [[name.toLowerCase(), raw[i + 1] ?? '']] : [],
-  );
-  const named = pairs.flatMap(([name, value]) => (name === 'connection' ? value.split(',') : []));
-  const dropped = new Set(named.map((name) => name.trim().toLowerCase()));
-  return pairs.filter(([name]) => !hopByHop.test(name) && !dropped.has(name));
-}
-
-/** One length, or chunks, and nothing in between: two readings of where a message ends are how requests are smuggled. */
-function assertFraming({ headers, rawHeaders }: IncomingMessage): void {
-  const count = (wanted: string) => rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === wanted).length;
-  const coding = headers['transfer-encoding'];
-  const clear =
-    count('content-length') + count('transfer-encoding') <= 1 &&
-    count('host') <= 1 &&
-    (coding === undefined || coding.toLowerCase() === 'chunked') &&
-    headers.upgrade === undefined;
-  if (!clear) throw new Refusal('BAD_REQUEST', 400, 'The head does not say in one way where the message ends.');
-}
-
 /**
  * An HTTP/1.1 forward proxy for one agent in one match, on a socket of its own. It reads and writes every message anew,
  * resolves names itself, connects only to what its grant allows, follows no redirect, and counts and logs all of it.
@@ -121,6 +95,8 @@ export class EgressProxy {
       requireHostHeader: false,
     });
     this.#server.maxConnections = connections;
+    // What follows a request on its connection is not looked at.
+    this.#server.maxRequestsPerSocket = 1;
     this.#server.on('request', (request, response) => void this.#serve(request, response));
     this.#server.on('connect', (request, socket, head) => void this.#tunnel(request, socket, head));
     this.#server.on('upgrade', (request, socket) => {
@@ -349,7 +325,8 @@ export class EgressProxy {
   }
 
   #misread(error: NodeJS.ErrnoException, socket: Duplex): void {
-    if (quiet.has(error.code ?? '')) {
+    // Once the proxy has said its last word, or the agent has gone, there is nothing left to misread.
+    if (!/^(HPE_|ERR_HTTP_REQUEST_TIMEOUT)/.test(error.code ?? '') || socket.writableEnded || !socket.writable) {
       socket.destroy();
       return;
     }
@@ -400,8 +377,6 @@ export class EgressProxy {
   }
 }
 
-const tooSlow = (what: string): Refusal => new Refusal('TOO_SLOW', 408, `It took too long: ${what}.`);
-
 function opened(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once(event, () => {
@@ -411,53 +386,5 @@ function opened(socket: Socket, event: 'connect' | 'secureConnect'): Promise<voi
     });
     socket.once('error', reject);
     socket.once('close', () => reject(new Error('closed')));
-  });
-}
-
-/** What an upstream or its connection did wrong is told by kind alone: its words are not ours to pass on. */
-function refusalOf(error: unknown): Refusal {
-  if (error instanceof Refusal) return error;
-  const code = String((error as { code?: unknown } | undefined)?.code ?? 'unknown');
-  if (untrusted.test(code)) {
-    return new Refusal('UPSTREAM_UNTRUSTED', 502, `The certificate of the upstream cannot be trusted (${code}).`);
-  }
-  if (isAgonError(error)) return new Refusal('UPSTREAM_FAILED', 502, error.message);
-  return new Refusal('UPSTREAM_FAILED', 502, `The upstream does not answer as it should (${code}).`);
-}
-
-const explained = (refusal: Refusal): Record<string, string> => ({
-  'content-type': 'application/json',
-  connection: 'close',
-  'x-agon-egress': refusal.code,
-});
-
-const explain = ({ code, message }: Refusal): string => JSON.stringify({ error: { code, message } });
-
-/** Secrets become stars, one for each character, so that lengths stay what they were said to be. */
-function blot(bytes: Buffer, forms: readonly Buffer[]): Buffer {
-  let clean = bytes;
-  for (const form of forms) {
-    for (let at = clean.indexOf(form); at >= 0; at = clean.indexOf(form, at + form.length)) {
-      if (clean === bytes) clean = Buffer.from(bytes);
-      clean.fill('*', at, at + form.length);
-    }
-  }
-  return clean;
-}
-
-/** Blots out secrets in a stream, also where one lies across two chunks. */
-function blotting(forms: readonly Buffer[]): Transform {
-  const overlap = Math.max(1, ...forms.map((form) => form.length)) - 1;
-  let held: Buffer = Buffer.alloc(0);
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      const clean = blot(held.length > 0 ? Buffer.concat([held, chunk]) : chunk, forms);
-      const cut = Math.max(0, clean.length - overlap);
-      held = clean.subarray(cut);
-      done(null, clean.subarray(0, cut));
-    },
-    flush(done) {
-      done(null, held);
-    },
   });
 }
