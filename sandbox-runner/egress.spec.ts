@@ -315,7 +315,9 @@ describe('the caps', () => {
 
   it('bound the head, the number of requests, and connections at a time', async () => {
     const { say, url, entries, opened } = await opening();
-    expect(await say(get(url, `X: ${'x'.repeat(2_000)}\r\n`))).toMatch(/^HTTP\/1\.1 431 [\s\S]*EGRESS\.HEADERS_TOO_LARGE/);
+    expect(await say(get(url, `X: ${'x'.repeat(2_000)}\r\n`))).toMatch(
+      /^HTTP\/1\.1 431 [\s\S]*EGRESS\.HEADERS_TOO_LARGE/,
+    );
     for (const expected of [
       /hello/,
       /hello/,
