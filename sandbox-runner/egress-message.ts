@@ -16,10 +16,11 @@ export function endToEnd(raw: readonly string[]): [name: string, value: string][
 }
 
 /** One length, or chunks, and nothing in between: two readings of where a message ends are how requests are smuggled. */
-export function assertFraming({ headers, rawHeaders }: IncomingMessage): void {
+export function assertFraming({ headers, rawHeaders, httpVersion }: IncomingMessage): void {
   const count = (wanted: string) => rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === wanted).length;
   const coding = headers['transfer-encoding'];
   const clear =
+    /^1\.[01]$/.test(httpVersion) &&
     count('content-length') + count('transfer-encoding') <= 1 &&
     count('host') <= 1 &&
     (coding === undefined || coding.toLowerCase() === 'chunked') &&

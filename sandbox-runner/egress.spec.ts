@@ -220,6 +220,7 @@ describe('the proxy', () => {
       post('Host: second.test\r\nContent-Length: 0', ''),
       'GET http://upstream.test/ HTTP/3.0\r\n\r\n',
       'nonsense\r\n\r\n',
+      `GET http://upstream.test:${up.port}/\r\n\r\n`,
     ]) {
       expect(await say(request), JSON.stringify(request)).toMatch(/^HTTP\/1\.1 400 [\s\S]*EGRESS\.BAD_REQUEST/);
     }
