@@ -76,6 +76,7 @@ export class EgressProxy {
   readonly #options: ProxyOptions;
   readonly #server: Server;
   readonly #visits = new Set<Visit>();
+  readonly #sockets = new Set<Socket>();
   readonly #secretForms: readonly Buffer[];
   #count = 0;
   #endedIn = 0;
@@ -97,6 +98,10 @@ export class EgressProxy {
     this.#server.maxConnections = connections;
     // What follows a request on its connection is not looked at.
     this.#server.maxRequestsPerSocket = 1;
+    this.#server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
     this.#server.on('request', (request, response) => void this.#serve(request, response));
     this.#server.on('connect', (request, socket, head) => void this.#tunnel(request, socket, head));
     this.#server.on('upgrade', (request, socket) => {
@@ -125,7 +130,8 @@ export class EgressProxy {
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const visit of this.#visits) visit.abort.abort(new Refusal('CLOSED', 503, 'The match is over.'));
-    this.#server.closeAllConnections();
+    // Also those that the server has handed over to a tunnel, or that an agent keeps half open.
+    for (const socket of this.#sockets) socket.destroy();
     await closed;
   }
 

@@ -88,7 +88,8 @@ export class Egress {
 
   /** Plays a match with `play`, its agents with what they were granted. */
   async play(job: MatchJob, onProgress: ((progress: Progress) => void) | undefined, play: Play): Promise<MatchRecord> {
-    const grants = job.agents.map(({ agentId = '' }) => this.#policy.agents[agentId]);
+    const known = this.#policy.agents;
+    const grants = job.agents.map(({ agentId = '' }) => (Object.hasOwn(known, agentId) ? known[agentId] : undefined));
     if (grants.every((grant) => grant === undefined)) return play(job, onProgress);
     const guests = job.agents.map((agent, seat) => ({ agent, seat, grant: grants[seat] }));
     if (guests.some(({ agent, grant }) => grant && (agent.runtime ?? 'javascript') === 'javascript')) throw noEgress();

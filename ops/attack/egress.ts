@@ -81,7 +81,7 @@ const ask = `def say(port, text):
         more = s.recv(4096)
         heard += more
         if not more: return heard.decode("latin-1")
-inside = "AGON_EGRESS" in os.environ
+inside = "AGON_EGRESS_SOCKET" in os.environ
 if inside and "welcome" not in say(3128, f"GET http://allowed.test:{o['welcomePort']}/ HTTP/1.1\\r\\n\\r\\n"): os._exit(7)
 port = 3128 if inside else o["proxyPort"]
 `;

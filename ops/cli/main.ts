@@ -70,6 +70,7 @@ command(
   .option('--grpc-port <port>', 'open the door for runners on this port; 0 takes a free one (default: closed)')
   .option('--no-runner', 'run no matches inside; leave them to "agon runner"')
   .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
+  .option('--egress <policy.json>', 'which agents the runner inside lets reach what on the network (default: none)')
   .option('--no-ladder', 'start empty, without house agents')
   .action(
     run(async (flags) => {

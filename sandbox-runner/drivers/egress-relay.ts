@@ -26,7 +26,7 @@ const environment = {
   ),
   NO_PROXY: '127.0.0.1,localhost',
   no_proxy: '127.0.0.1,localhost',
-  AGON_EGRESS: socketInside,
+  AGON_EGRESS_SOCKET: socketInside,
 };
 
 /**

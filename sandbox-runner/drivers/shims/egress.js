@@ -6,7 +6,7 @@
   const net = require('node:net');
   const tls = require('node:tls');
   const proxy = { host: '127.0.0.1', port: 3128 };
-  const path = process.env.AGON_EGRESS;
+  const path = process.env.AGON_EGRESS_SOCKET;
 
   const relay = net.createServer({ allowHalfOpen: true }, (inside) => {
     const outside = net.connect({ path, allowHalfOpen: true });

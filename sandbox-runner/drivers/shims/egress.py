@@ -6,7 +6,7 @@ def open_relay():
     chunk = 1 << 16
     listener = socket.create_server(("127.0.0.1", 3128), backlog=64)
     listener.setblocking(False)
-    path = os.environ["AGON_EGRESS"]
+    path = os.environ["AGON_EGRESS_SOCKET"]
 
     class Half:
         def __init__(self, source):
