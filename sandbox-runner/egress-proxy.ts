@@ -201,12 +201,14 @@ export class EgressProxy {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const visit = this.#begin(request.method);
     response.shouldKeepAlive = false;
+    for (const side of [request, response]) side.on('error', () => {});
     response.on('close', () => visit.abort.abort(new Refusal('GONE', 499, 'The agent went away.')));
     let status = 0;
     try {
       this.#assertRoom(Number(request.headers['content-length'] ?? 0));
       const { rule, upstream, target } = await this.#reach(visit, request);
       const answer = await this.#ask(visit, rule, upstream, target, request);
+      answer.on('error', () => {});
       status = answer.statusCode ?? 502;
       const secret = rule.headers !== undefined;
       if (secret && !/^(identity)?$/.test(answer.headers['content-encoding'] ?? '')) {
@@ -269,9 +271,11 @@ export class EgressProxy {
       signal: visit.abort.signal,
     });
     upstream.setTimeout(caps.idleMs, () => visit.abort.abort(tooSlow(`nothing for ${caps.idleMs} ms`)));
+    // Whoever breaks off may do so twice; the first time is enough.
+    outgoing.on('error', () => {});
     const answered = new Promise<IncomingMessage>((resolve, reject) => {
       outgoing.once('response', resolve).once('error', reject);
-      outgoing.once('upgrade', (_, socket) => socket.destroy());
+      outgoing.once('upgrade', () => reject(new Error('another protocol')));
     });
     const sent = pipeline(
       request,

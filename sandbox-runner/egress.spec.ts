@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -265,6 +265,66 @@ describe('the end of a match', () => {
     await vi.waitFor(() => expect(entries).toHaveLength(3));
     expect(existsSync(opened.door.socket)).toBe(false);
     clinging.destroy();
+  });
+});
+
+describe('whoever breaks off', () => {
+  const head = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n';
+  /** What an upstream may do instead of answering. */
+  const breaking: readonly [name: string, answer: (socket: Socket) => void][] = [
+    ['before a word', (socket) => socket.destroy()],
+    ['with a reset', (socket) => socket.resetAndDestroy()],
+    ['in the head', (socket) => socket.end('HTTP/1.1 200 OK\r\nX-')],
+    ['in the body', (socket) => socket.end(`${head}abc`)],
+    ['in the body with a reset', (socket) => socket.write(`${head}abc`, () => socket.resetAndDestroy())],
+    ['with nonsense', (socket) => socket.end('\u0000\u0001\u0002')],
+    ['with two lengths', (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab')],
+    [
+      'with another protocol',
+      (socket) => socket.end('HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'),
+    ],
+    ['with a head that is too long', (socket) => socket.end(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`)],
+  ];
+
+  it.each(breaking)('an upstream, %s: one request is lost, and the next is served', async (_name, answer) => {
+    let broken = true;
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => (broken ? answer(socket) : socket.end('HTTP/1.1 200 OK\r\n\r\nwell')));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closers.push(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    for (const upgrade of [{}, { upgrade: 'https' }]) {
+      const { say, entries } = await proxyFor({
+        allow: [{ host: 'upstream.test', port, allowPrivate: true, ...upgrade }],
+      });
+      broken = true;
+      const answer = await say(get(`http://upstream.test:${port}/`));
+      expect(answer).not.toMatch(/^HTTP\/1\.1 101/);
+      expect(entries).toMatchObject([{ code: expect.stringMatching(/^EGRESS\.UPSTREAM_(FAILED|UNTRUSTED)$/) }]);
+      broken = false;
+      if (!('upgrade' in upgrade)) expect(await say(get(`http://upstream.test:${port}/`))).toMatch(/well/);
+    }
+  });
+
+  it('an agent, at any byte of what it says: the next is served', async () => {
+    const up = await upstream(false);
+    const { opened, say } = await proxyFor({
+      allow: [{ host: 'upstream.test', port: up.port, allowPrivate: true }],
+      caps: { connections: 256, requests: 10_000 },
+    });
+    const post = `POST http://upstream.test:${up.port}/ HTTP/1.1\r\nContent-Length: 5\r\n\r\nabcde`;
+    const tunnel = `CONNECT upstream.test:${up.port} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n`;
+    for (const text of [post, tunnel]) {
+      for (let length = 0; length <= text.length; length += 3) {
+        const socket = connect(opened.door.socket).on('error', () => {});
+        await new Promise<void>((resolve) => socket.write(text.slice(0, length), () => resolve()));
+        if (length % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+        socket.destroy();
+      }
+    }
+    expect(await say(post)).toMatch(/hello$/);
   });
 });
 
