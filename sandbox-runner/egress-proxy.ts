@@ -9,32 +9,10 @@ import { connect as netConnect, type Socket } from 'node:net';
 import { type Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { connect as tlsConnect } from 'node:tls';
+import type { Caller, EgressEntry } from './egress-log.js';
 import { assertFraming, blot, blotting, endToEnd, explain, explained, refusalOf, tooSlow } from './egress-message.js';
 import { fillSecrets, type Grant, type Rule } from './egress-policy.js';
 import { addressOf, Refusal, type Resolve, ruleFor, type Wanted, wantedOf } from './egress-target.js';
-
-/** Who calls. It is known by the socket that a call comes in on; nothing that an agent sends could change it. */
-export interface Caller {
-  readonly matchId: string;
-  readonly seat: number;
-  readonly agentId: string;
-}
-
-/** One request or tunnel, as it is logged. */
-export interface EgressEntry extends Caller {
-  readonly method: string;
-  readonly host: string;
-  readonly port: number;
-  /** Without the query, which may hold what nobody else should read. */
-  readonly path: string;
-  readonly verdict: 'allowed' | 'refused';
-  /** Why it was refused, or cut off; empty when it went well. */
-  readonly code: string;
-  readonly status: number;
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-  readonly durationMs: number;
-}
 
 export interface ProxyOptions {
   readonly caller: Caller;

@@ -8,8 +8,8 @@ import { executable, type Language } from './drivers/runtimes.js';
 import { WasmDriver } from './drivers/wasm.js';
 import { certificateFile, here, secret, type Upstream, upstreamOf } from './egress.contract.js';
 import { Egress } from './egress.js';
+import type { EgressEntry } from './egress-log.js';
 import { policyFrom } from './egress-policy.js';
-import type { EgressEntry } from './egress-proxy.js';
 import { limitsFrom } from './limits.js';
 import { codeDigest, type MatchAgent, type Progress } from './protocol.js';
 

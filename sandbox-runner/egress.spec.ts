@@ -4,9 +4,9 @@ import { connect as tlsConnect } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { certificateFile, type Handler, here, pem, secret, type Upstream, upstreamOf } from './egress.contract.js';
-import { Egress, entryLine } from './egress.js';
+import { Egress } from './egress.js';
+import { type EgressEntry, entryLine } from './egress-log.js';
 import { type Grant, policyFrom } from './egress-policy.js';
-import type { EgressEntry } from './egress-proxy.js';
 import type { Resolve } from './egress-target.js';
 
 let closers: (() => unknown)[] = [];

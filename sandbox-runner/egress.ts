@@ -4,13 +4,13 @@ import { appendFileSync, chmodSync, mkdtempSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
-import { cleanDetail } from './drivers/driver.js';
 import { noEgress } from './drivers/wasm.js';
+import { Account, type Caller, type EgressEntry, entryLine } from './egress-log.js';
 import type { EgressPolicy, Grant } from './egress-policy.js';
-import { type Caller, type EgressEntry, EgressProxy } from './egress-proxy.js';
+import { EgressProxy } from './egress-proxy.js';
 import type { Resolve } from './egress-target.js';
 import type { MatchJob, Progress } from './protocol.js';
-import type { EgressUsage, MatchRecord } from './referee.js';
+import type { MatchRecord } from './referee.js';
 
 export interface EgressPorts {
   readonly resolve?: Resolve;
@@ -19,52 +19,6 @@ export interface EgressPorts {
 }
 
 type Play = (job: MatchJob, onProgress?: (progress: Progress) => void) => Promise<MatchRecord>;
-
-/** A record stays small whatever an agent asks for: the places beyond these are summed up in one line. */
-const placesMax = 32;
-const elsewhere = { host: '(elsewhere)', port: 0 };
-
-/** The sums of one seat, by place. */
-class Account {
-  readonly #places = new Map<string, EgressUsage>();
-
-  add({ host, port, verdict, bytesIn, bytesOut }: EgressEntry): void {
-    const asked = host === '' ? { host: '(malformed)', port: 0 } : { host, port };
-    const known = this.#places.has(`${asked.host}:${asked.port}`) || this.#places.size < placesMax;
-    const place = known ? asked : elsewhere;
-    const key = `${place.host}:${place.port}`;
-    const before = this.#places.get(key) ?? { ...place, requests: 0, refused: 0, bytesIn: 0, bytesOut: 0 };
-    this.#places.set(key, {
-      ...before,
-      requests: before.requests + 1,
-      refused: before.refused + (verdict === 'refused' ? 1 : 0),
-      bytesIn: before.bytesIn + bytesIn,
-      bytesOut: before.bytesOut + bytesOut,
-    });
-  }
-
-  sums(): readonly EgressUsage[] {
-    return [...this.#places.values()];
-  }
-}
-
-/** @example entryLine(entry) // 'egress GET api.example.com:443/v1/chat allowed 200, 512 B out, 2048 B in, 130 ms' */
-export function entryLine({
-  method,
-  host,
-  port,
-  path,
-  verdict,
-  code,
-  status,
-  bytesIn,
-  bytesOut,
-  durationMs,
-}: EgressEntry) {
-  const what = host === '' ? 'something unreadable' : `${method} ${host}:${port}${path}`;
-  const how = `${verdict} ${status}${code ? ` ${code}` : ''}`;
-  return cleanDetail(`egress ${what} ${how}, ${bytesOut} B out, ${bytesIn} B in, ${durationMs} ms`);
-}
 
 /**
  * The way out of the sandboxes of one runner. For each match it opens a proxy for each seat that was granted one, and
