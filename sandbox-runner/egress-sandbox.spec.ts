@@ -105,7 +105,7 @@ describe.skipIf(why !== undefined)(`egress from real sandboxes${why ? ` (${why})
       secrets: { KEY: { env: 'KEY' } },
       authorities: [certificateFile],
       logFile,
-      limits: { stallMs: 10_000 },
+      limits: { stallMs: 20_000, initMs: 20_000, turnMs: 2_000, memoryBytes: 128 * 1024 * 1024 },
     };
     const egress =
       policy &&
@@ -156,7 +156,7 @@ describe.skipIf(why !== undefined)(`egress from real sandboxes${why ? ` (${why})
         'bob.js': { allow: [{ host: '*.test', port: secure.port, allowPrivate: true }] },
       },
     });
-    expect(record.outcome).toMatchObject({ seatAtFault: null });
+    expect(record.outcome, JSON.stringify(record.outcome)).toMatchObject({ seatAtFault: null });
     expect(answers(0)).toMatchObject([
       [200, 'plain /v1?q=1'],
       [0, expect.stringContaining('403')],
