@@ -107,7 +107,12 @@ export class EgressProxy {
   /** Cuts off whatever is under way. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const visit of this.#visits) visit.abort.abort(new Refusal('CLOSED', 503, 'The match is over.'));
+    const over = new Refusal('CLOSED', 503, 'The match is over.');
+    // Ended here and now, so that all of it is in the sums when this returns.
+    for (const visit of [...this.#visits]) {
+      visit.abort.abort(over);
+      this.#end(visit, over.status, over);
+    }
     // Also those that the server has handed over to a tunnel, or that an agent keeps half open.
     for (const socket of this.#sockets) socket.destroy();
     await closed;
