@@ -9,6 +9,8 @@ export interface WorkOrder {
   readonly codeDigests: readonly string[];
   /** By seat, as the digests. */
   readonly runtimes: readonly AgentRuntime[];
+  /** By seat: what a policy of egress names agents by. */
+  readonly agentIds: readonly string[];
   /** How long the attempt is this runner's without a heartbeat. */
   readonly leaseMs: number;
 }

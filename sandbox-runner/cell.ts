@@ -64,7 +64,8 @@ async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchReco
   try {
     for (const [seat, source] of order.sources.entries()) {
       const driver = await driverFor(runtimes[seat] ?? 'javascript', limits);
-      seats.push(await driver.load(source, { seed, seat, limits }));
+      const door = order.doors[seat] ?? undefined;
+      seats.push(await driver.load(source, { seed, seat, limits, door }));
     }
     const live = order.live ? liveFeed(order.order, seats) : undefined;
     const record = await playMatch({

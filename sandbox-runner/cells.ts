@@ -1,4 +1,5 @@
 import type { SourceCheck } from './drivers/driver.js';
+import type { Egress } from './egress.js';
 import type { Limits } from './limits.js';
 import { CellPool, type PoolOptions } from './pool.js';
 import type { AgentRuntime, MatchJob, Progress } from './protocol.js';
@@ -13,10 +14,13 @@ import type { MatchRecord } from './referee.js';
 export class Cells {
   readonly #options: PoolOptions;
   readonly #closed: CellPool;
+  readonly #egress: Egress | undefined;
   #open: CellPool | undefined;
 
-  constructor(options: PoolOptions = {}) {
+  /** Without `egress` no agent gets any. */
+  constructor(options: PoolOptions = {}, egress?: Egress) {
     this.#options = options;
+    this.#egress = egress;
     this.#closed = new CellPool(options);
   }
 
@@ -30,8 +34,9 @@ export class Cells {
   }
 
   /** A match that has to be played again from the start says its turns again. */
-  play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
-    return this.#poolFor(job.agents.map(({ runtime = 'javascript' }) => runtime)).play(job, onProgress);
+  async play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
+    const pool = this.#poolFor(job.agents.map(({ runtime = 'javascript' }) => runtime));
+    return this.#egress ? this.#egress.play(job, onProgress, pool.play.bind(pool)) : pool.play(job, onProgress);
   }
 
   /** Says at submission whether a source could play at all. */
@@ -42,6 +47,7 @@ export class Cells {
   /** Waits for the matches under way, or with `kill` gives them up. No cell is left behind either way. */
   async close(options: { readonly kill?: boolean } = {}): Promise<void> {
     await Promise.all([this.#closed.close(options), this.#open?.close(options)]);
+    this.#egress?.close();
   }
 
   #poolFor(runtimes: readonly AgentRuntime[]): CellPool {

@@ -8,6 +8,7 @@ export { ContainerDriver } from './drivers/container.js';
 export type {
   AgentInstance,
   Driver,
+  EgressDoor,
   Fault,
   FaultRule,
   LoadOptions,
@@ -19,6 +20,9 @@ export { faultRules } from './drivers/driver.js';
 export { ProcessDriver, whyNoProcessSandboxes } from './drivers/process.js';
 export { executable, type Language, type Runtime, runtimeFor } from './drivers/runtimes.js';
 export { WasmDriver } from './drivers/wasm.js';
+export { Egress, type EgressPorts } from './egress.js';
+export { type EgressEntry, entryLine } from './egress-log.js';
+export { type EgressPolicy, type Grant, policyFrom, readPolicy } from './egress-policy.js';
 export {
   type Action,
   type AnyGame,
@@ -49,6 +53,7 @@ export {
   runtimeNamed,
 } from './protocol.js';
 export {
+  type EgressUsage,
   type ForfeitReason,
   type MatchOutcome,
   type MatchRecord,

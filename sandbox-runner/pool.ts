@@ -259,6 +259,7 @@ function orderFor(work: Work, order: number): ToCell {
     sources,
     runtimes: runtimesOf(work.job),
     digests: agents.map((agent) => agent.codeDigest),
+    doors: agents.map((agent) => agent.door ?? null),
     limits: work.limits,
     live: work.onProgress !== undefined,
   };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { AgonError } from '../services/kernel/index.js';
-import type { SourceCheck } from './drivers/driver.js';
+import type { EgressDoor, SourceCheck } from './drivers/driver.js';
 import type { Language } from './drivers/runtimes.js';
 import type { Limits } from './limits.js';
 import type { MatchRecord, TurnRecord } from './referee.js';
@@ -38,6 +38,10 @@ export interface MatchAgent {
   readonly codeDigest: string;
   /** JavaScript when left out. */
   readonly runtime?: AgentRuntime;
+  /** By which it may have been granted egress; code that nobody submitted has none. */
+  readonly agentId?: string;
+  /** Set by the runner alone. */
+  readonly door?: EgressDoor | undefined;
 }
 
 /** SHA-256 of the source in UTF-8, in hexadecimal: the name by which a record refers to code. */
@@ -52,6 +56,8 @@ export type ToCell =
       readonly sources: readonly string[];
       readonly runtimes: readonly AgentRuntime[];
       readonly digests: readonly string[];
+      /** By seat, for those who have one. */
+      readonly doors: readonly (EgressDoor | null)[];
       readonly limits: Limits;
       /** Whether somebody wants to hear of turns and logs as they happen. */
       readonly live: boolean;

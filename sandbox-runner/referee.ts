@@ -25,11 +25,23 @@ export interface TurnRecord {
   readonly fuel: number;
 }
 
+/** What one seat asked of one place on the network, and how many bytes went there and came back. */
+export interface EgressUsage {
+  readonly host: string;
+  readonly port: number;
+  readonly requests: number;
+  readonly refused: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
 export interface SeatUsage extends Usage {
   /** What ran this seat; left out when its cell died before it could say. */
   readonly driver?: string;
   readonly driverVersion?: string;
   readonly meter?: Meter;
+  /** Where it went on the network, if it was granted egress: one entry a place. */
+  readonly egress?: readonly EgressUsage[];
 }
 
 /** Plain JSON, with all that is needed to play the match again and to check what is claimed about it. */
@@ -45,6 +57,8 @@ export interface MatchRecord {
   readonly outcome: MatchOutcome;
   readonly usage: readonly SeatUsage[];
   readonly limits: Limits;
+  /** Said of a match in which somebody was granted egress: what comes from a network need not come again. */
+  readonly deterministic?: false;
 }
 
 export interface MatchSetup {

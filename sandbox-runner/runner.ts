@@ -131,7 +131,7 @@ async function giveUp(arena: ArenaPort, order: WorkOrder, error: AgonError): Pro
 
 async function play(options: RunnerOptions, order: WorkOrder, sources: Map<string, string>): Promise<MatchRecord> {
   const { arena, pool, live = false, say = () => {} } = options;
-  const { matchId, game, seed, codeDigests, runtimes } = order;
+  const { matchId, game, seed, codeDigests, runtimes, agentIds } = order;
   const agents: MatchAgent[] = [];
   for (const [seat, codeDigest] of codeDigests.entries()) {
     const source = sources.get(codeDigest) ?? Buffer.from(await arena.artifact(codeDigest)).toString();
@@ -139,7 +139,7 @@ async function play(options: RunnerOptions, order: WorkOrder, sources: Map<strin
     sources.delete(codeDigest);
     sources.set(codeDigest, source);
     if (sources.size > SOURCES_MAX) sources.delete(sources.keys().next().value as string);
-    agents.push({ codeDigest, source, runtime: runtimes[seat] ?? 'javascript' });
+    agents.push({ codeDigest, source, runtime: runtimes[seat] ?? 'javascript', agentId: agentIds[seat] ?? '' });
   }
   const onProgress = (progress: Progress) => {
     if (progress.kind === 'log') say(`seat ${progress.seat}: ${progress.text}`, matchId);

@@ -71,6 +71,7 @@ export function arenaPortContract(name: string, connect: (scene: Scene, key: Sig
         seed: 's',
         codeDigests,
         runtimes,
+        agentIds: ['owner-0.bot', 'owner-1.bot'],
         leaseMs: LEASE_MS,
       });
       await port.report(signedReport(key, order, recordOf(order)));

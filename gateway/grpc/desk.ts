@@ -107,7 +107,8 @@ export function deskOf(ports: DeskPorts, runnerId: string) {
         const { game, seed, seats } = first.data;
         const codeDigests = seats.map((seat) => seat.codeDigest);
         const runtimes = seats.map((seat) => seat.runtime);
-        return { matchId, attempt: claimed.data.attempt, game, seed, codeDigests, runtimes, leaseMs };
+        const agentIds = seats.map((seat) => seat.agentId);
+        return { matchId, attempt: claimed.data.attempt, game, seed, codeDigests, runtimes, agentIds, leaseMs };
       } catch (error) {
         if (isAgonError(error, 'ARENA.NOT_READY') || isAgonError(error, 'ARENA.LEASED')) return undefined;
         throw error;

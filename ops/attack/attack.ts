@@ -30,6 +30,8 @@ export interface Attack {
   readonly limits?: Partial<Limits>;
   /** How this attack may end. Without it the agent has to answer, and to answer that it failed. */
   readonly stopped?: readonly (FaultRule | 'refused' | 'answered')[];
+  /** Whether the agent was granted egress, to a host that has nothing to hide. */
+  readonly egress?: boolean;
   /** What it does is heard by the whole process, so nothing else may run beside it. */
   readonly alone?: boolean;
   /** Played as a whole match with a referee; a careless host takes the reply itself for the outcome. */
@@ -87,7 +89,10 @@ function codeOf(attack: Attack, world: World): string | Seen {
 export async function strike(driver: Driver, attack: Attack, world: World): Promise<Seen> {
   const inForce = limitsFrom({ ...limits, ...attack.limits });
   const allowed = allowanceOf(inForce, driver.meter);
-  const load = (source: string, seat: number) => driver.load(source, { seed: world.secret, seat, limits: inForce });
+  const load = async (source: string, seat: number) => {
+    const door = attack.egress ? await world.door(seat) : undefined;
+    return driver.load(source, { seed: world.secret, seat, limits: inForce, door });
+  };
   const neighbour = attack.neighbour === undefined ? undefined : await load(attack.neighbour, 1);
   const source = codeOf(attack, world);
   if (typeof source !== 'string') return source;

@@ -4,8 +4,7 @@ import { inflateRawSync } from 'node:zlib';
 import { bundleCode } from '../../sandbox-runner/index.js';
 import { type Packed, tarOf, zipOf } from './archives.js';
 import type { Attack } from './attack.js';
-import { attemptOf } from './common.js';
-import { python } from './python.js';
+import { attemptOf, python } from './common.js';
 import type { Facts } from './world.js';
 
 /** As many steps up as it takes to reach the root from anywhere. */

@@ -44,3 +44,17 @@ async function act(o) {
     return { worked: false, why: String(error) };
   }
 }`;
+
+/** An agent in Python. `body` is that of a function of `o`, the facts; it returns whether it worked, or what it found. */
+export const python = (body: string): string => `
+import ctypes, os, signal, socket, subprocess, sys, threading, time
+held = []
+def attempt(o):
+${body.replace(/^/gm, '    ')}
+def act(o):
+    try:
+        got = attempt(o)
+        return {"worked": got} if isinstance(got, bool) else {"worked": False, "found": got}
+    except Exception as error:
+        return {"worked": False, "why": repr(error)}
+`;

@@ -1,5 +1,6 @@
 import type { Attack } from './attack.js';
 import { attemptOf, forgeries, places } from './common.js';
+import { withEgress } from './egress.js';
 
 /** `body` is that of an async function of `o`, the facts; it returns whether it worked, or what it found. */
 const node = (body: string): string => `
@@ -218,4 +219,5 @@ export const nodeAttacks: readonly Attack[] = [
   ...network,
   ...probes,
   ...imitations,
+  ...network.filter(({ name }) => name !== 'listening').map(withEgress),
 ];

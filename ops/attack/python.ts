@@ -1,20 +1,7 @@
 import type { Attack } from './attack.js';
-import { forgeries, places } from './common.js';
+import { forgeries, places, python } from './common.js';
+import { egressAttacks, withEgress } from './egress.js';
 import { syscallAttacks } from './syscalls.js';
-
-/** `body` is that of a function of `o`, the facts; it returns whether it worked, or what it found. */
-export const python = (body: string): string => `
-import ctypes, os, signal, socket, subprocess, sys, threading, time
-held = []
-def attempt(o):
-${body.replace(/^/gm, '    ')}
-def act(o):
-    try:
-        got = attempt(o)
-        return {"worked": got} if isinstance(got, bool) else {"worked": False, "found": got}
-    except Exception as error:
-        return {"worked": False, "why": repr(error)}
-`;
 
 const attack = (name: string, body: string, rest: Partial<Attack> = {}): Attack => ({
   name,
@@ -262,6 +249,9 @@ const imitations: Attack[] = [
   })),
 ];
 
+/** The relay has to listen, and to have a socket; on a loopback device of its own both lead nowhere. */
+const allowedWithEgress = new Set(['listening', 'the resolver']);
+
 export const pythonAttacks: readonly Attack[] = [
   ...resources,
   ...files,
@@ -270,4 +260,6 @@ export const pythonAttacks: readonly Attack[] = [
   ...probes,
   ...imitations,
   ...syscallAttacks(python),
+  ...network.filter(({ name }) => !allowedWithEgress.has(name)).map(withEgress),
+  ...egressAttacks,
 ];

@@ -15,6 +15,8 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { EgressDoor } from '../../sandbox-runner/index.js';
+import { type EgressSite, egressSite } from './egress.js';
 
 /** What an attacker is told. It knows where everything is; only the secret itself it has to find. */
 export interface Facts {
@@ -28,6 +30,8 @@ export interface Facts {
   readonly udpPort: number;
   readonly unixPath: string;
   readonly abstractName: string;
+  readonly welcomePort: number;
+  readonly proxyPort: number;
   readonly hostPid: number;
   readonly victimPid: number;
 }
@@ -42,12 +46,20 @@ export class World {
   readonly #folder: string;
   readonly #victim: ChildProcess;
   readonly #servers: readonly (Server | Socket)[];
+  readonly #site: EgressSite;
   #heard = new Set<string>();
   readonly #onSignal = (): void => {
     this.#heard.add('signal');
   };
 
-  private constructor(folder: string, secret: string, servers: readonly (Server | Socket)[], heard: Set<string>) {
+  private constructor(
+    folder: string,
+    secret: string,
+    servers: readonly (Server | Socket)[],
+    site: EgressSite,
+    heard: Set<string>,
+  ) {
+    this.#site = site;
     this.secret = secret;
     this.#folder = folder;
     this.#servers = servers;
@@ -66,6 +78,8 @@ export class World {
       udpPort: port(udp),
       unixPath: String((unix as Server).address()),
       abstractName: String((abstract as Server).address()).replace(/^\0/, ''),
+      welcomePort: site.welcomePort,
+      proxyPort: site.proxyPort,
       hostPid: process.pid,
       victimPid: this.#victim.pid ?? 0,
     };
@@ -95,13 +109,20 @@ export class World {
     });
     await new Promise<void>((resolve) => udp.bind(0, '127.0.0.1', resolve));
     const unixPath = join(folder, 'open', 'socket');
+    const tcp = await listen(listener('tcp'), { port: 0, host: '127.0.0.1' });
     const servers = [
-      await listen(listener('tcp'), { port: 0, host: '127.0.0.1' }),
+      tcp,
       await listen(listener('unix'), { path: unixPath, readableAll: true, writableAll: true }),
       await listen(listener('abstract'), { path: `\0agon-attack-${randomBytes(6).toString('hex')}` }),
       udp,
     ];
-    return new World(folder, secret, servers, heard);
+    const site = await egressSite((tcp.address() as AddressInfo).port, secret);
+    return new World(folder, secret, servers, site, heard);
+  }
+
+  /** A way out for one agent, to a host that says welcome. */
+  door(seat: number): Promise<EgressDoor> {
+    return this.#site.door(seat);
   }
 
   heard(what: string): boolean {
@@ -139,6 +160,7 @@ export class World {
       }
     }
     await sleep(0);
+    await this.#site.settle();
     this.#heard.clear();
     for (const file of [this.facts.outsideFile, this.facts.neighbourFile])
       rmSync(file, { force: true, recursive: true });
@@ -149,6 +171,7 @@ export class World {
     this.#victim.kill('SIGKILL');
     process.off('SIGUSR2', this.#onSignal);
     delete process.env.AGON_ATTACK_SECRET;
+    await this.#site.close();
     for (const server of this.#servers) server.close();
     rmSync(this.#folder, { recursive: true, force: true });
   }

@@ -1,11 +1,13 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
+import { env } from 'node:process';
 import {
   type AgentCode,
   type AgentRuntime,
   archivedAgent,
   Cells,
   codeDigest,
+  Egress,
   folderAgent,
   gameNamed,
   houseAgentNamed,
@@ -13,13 +15,15 @@ import {
   houseAgents,
   type MatchAgent,
   type MatchRecord,
+  readPolicy,
   replay,
 } from '../../sandbox-runner/index.js';
 import { AgonError } from '../../services/kernel/index.js';
+import { egressLines } from './board.js';
 import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
 
 /** An agent as an author names one: a file, a folder, an archive, or one of the house's by its name. */
-type Player = Required<MatchAgent> & { readonly name: string };
+type Player = Required<Omit<MatchAgent, 'door'>> & { readonly name: string };
 
 async function playerOf(reference: string): Promise<Player> {
   const isHouse = houseAgents.some(({ name }) => name === reference);
@@ -27,7 +31,8 @@ async function playerOf(reference: string): Promise<Player> {
   const { source, runtime } = isPath
     ? readAgent(reference)
     : { source: await houseAgentSource(reference), runtime: houseAgentNamed(reference).runtime };
-  return { name: isPath ? basename(resolve(reference)) : reference, source, runtime, codeDigest: codeDigest(source) };
+  const name = isPath ? basename(resolve(reference)) : reference;
+  return { name, agentId: name, source, runtime, codeDigest: codeDigest(source) };
 }
 
 const RUNTIMES: Readonly<Record<string, AgentRuntime>> = { '.js': 'javascript', '.mjs': 'javascript', '.py': 'python' };
@@ -65,9 +70,18 @@ function read(file: string): Buffer {
   }
 }
 
+/** What `--egress` grants: by a policy, agents by the names of their files; by a list of hosts, all that can have any. */
+function egressFor(option: string | undefined, players: readonly Player[]): Egress | undefined {
+  if (option === undefined) return undefined;
+  const processes = players.filter(({ runtime }) => runtime !== 'javascript');
+  // With none of these the list stands for everybody, and the refusal says what is wrong with that.
+  const named = (processes.length > 0 ? processes : players).map(({ agentId }) => agentId);
+  return new Egress(readPolicy(option, named, env));
+}
+
 /** Plays in the sandboxes of the arena, with its limits, and records nothing. */
-async function withPool<T>(use: (pool: Cells) => Promise<T>): Promise<T> {
-  const pool = new Cells();
+async function withPool<T>(egress: Egress | undefined, use: (pool: Cells) => Promise<T>): Promise<T> {
+  const pool = new Cells({}, egress);
   try {
     return await use(pool);
   } finally {
@@ -188,7 +202,7 @@ interface Tally {
 /** Plays an agent against house agents, each seat in turn. Exits 1 if it ever lost by a fault of its own. */
 export async function testAgent(
   file: string,
-  options: OutputOptions & { game: string; against?: string; matches: number; seed: string },
+  options: OutputOptions & { game: string; against?: string; matches: number; seed: string; egress?: string },
 ): Promise<number> {
   const mine = await playerOf(file);
   const names =
@@ -202,7 +216,7 @@ export async function testAgent(
   const bar = progress('playing');
   let played = 0;
   const faults: string[] = [];
-  const tallies = await withPool(async (pool) => {
+  const tallies = await withPool(egressFor(options.egress, [mine]), async (pool) => {
     const checked = await pool.check(mine.source, mine.runtime);
     if (!checked.ok) {
       throw new AgonError('AGENTS.BROKEN_CODE', `${mine.name} cannot play: ${checked.rule}: ${checked.detail}`);
@@ -258,11 +272,12 @@ function count(tally: Tally, { outcome }: MatchRecord, seat: number): string | u
 /** One match between any agents, drawn turn by turn. */
 export async function playOnce(
   references: readonly string[],
-  options: OutputOptions & { game: string; seed: string },
+  options: OutputOptions & { game: string; seed: string; egress?: string },
 ): Promise<number> {
   const agents = await Promise.all(references.map(playerOf));
   const { game, seed } = options;
-  const record = await withPool((pool) => pool.play({ matchId: seed, game, seed, agents }));
+  const egress = egressFor(options.egress, agents);
+  const record = await withPool(egress, (pool) => pool.play({ matchId: seed, game, seed, agents }));
   const names = agents.map(({ name }) => name);
   print(options, { ...record, names }, describeRecord(record, names));
   return EXIT.ok;
@@ -287,5 +302,6 @@ function describeRecord(record: MatchRecord, names: readonly string[]): string {
     `${colour.bold(record.game)}  seed ${record.seed}`,
     ...scores,
     `  ${outcome.reason}${outcome.detail ? `: ${outcome.detail}` : ''}`,
+    ...egressLines(record),
   ].join('\n');
 }

@@ -1,5 +1,6 @@
 import type { MatchRow, TurnRow } from '../../projections/matches/table.js';
-import { gameNamed, isLegal } from '../../sandbox-runner/index.js';
+import { gameNamed, isLegal, type MatchRecord } from '../../sandbox-runner/index.js';
+import type { MatchExecution } from '../../services/arena/index.js';
 import { formatMoney } from '../../services/kernel/index.js';
 import { colour } from './output.js';
 
@@ -24,7 +25,21 @@ export const pictureOf = (match: MatchRow, turns: readonly TurnRow[]): string =>
 /** A share of a thousand chips needs no more digits than this; 0, 0.5 and 1 stay as they are. */
 export const scoreText = (score: number | undefined): string => `${Number((score ?? 0).toFixed(3))}`;
 
-export function describeMatch(match: MatchRow, turns: readonly TurnRow[]): string {
+/** What seats did on the network, a line for each place; nothing for a match without egress. */
+export const egressLines = ({ usage, deterministic }: Pick<MatchRecord, 'usage' | 'deterministic'>): string[] =>
+  deterministic === undefined
+    ? []
+    : [
+        '  not deterministic: egress was granted',
+        ...usage.flatMap(({ egress }, seat) =>
+          (egress ?? []).map(
+            ({ host, port, requests, refused, bytesIn, bytesOut }) =>
+              `  egress  seat ${seat}  ${host}:${port}  ${requests} requests, ${refused} refused, ${bytesOut} B out, ${bytesIn} B in`,
+          ),
+        ),
+      ];
+
+export function describeMatch(match: MatchRow, turns: readonly TurnRow[], execution?: MatchExecution): string {
   const lines = [
     `${colour.bold(match.game)}  ${match.matchId}`,
     ...match.seats.map((seat, i) => {
@@ -35,6 +50,7 @@ export function describeMatch(match: MatchRow, turns: readonly TurnRow[]): strin
     }),
     `  ${match.status}: ${match.reason}${match.detail ? ` - ${match.detail}` : ''}`,
     `  stake ${formatMoney(match.stakeCents)}  pot ${formatMoney(match.potCents)}  rake ${formatMoney(match.rakeCents)} ${match.currency}  seed ${match.seed}`,
+    ...(execution ? egressLines(execution as Pick<MatchRecord, 'usage' | 'deterministic'>) : []),
   ];
   const game = gameNamed(match.game);
   const boards = positionsOf(match, turns).map((position) => game.render(position));

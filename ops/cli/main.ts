@@ -70,6 +70,7 @@ command(
   .option('--grpc-port <port>', 'open the door for runners on this port; 0 takes a free one (default: closed)')
   .option('--no-runner', 'run no matches inside; leave them to "agon runner"')
   .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
+  .option('--egress <policy.json>', 'which agents the runner inside lets reach what on the network (default: none)')
   .option('--no-ladder', 'start empty, without house agents')
   .action(
     run(async (flags) => {
@@ -91,6 +92,7 @@ command(program, 'runner', 'Play matches of an arena, in a process of its own, u
     count(0, 86_400_000),
     30_000,
   )
+  .option('--egress <policy.json>', 'which agents may reach what on the network (default: none; docs/egress.md)')
   .addHelpText('after', '\nExample:\n  agon runner --arena 127.0.0.1:4601 --concurrency 4')
   .action(run(async (flags) => (await import('./runner.js')).runRunner(dataDirOf(flags), flags)));
 
@@ -129,6 +131,10 @@ command(
 
 const agent = program.command('agent').description('Work with agents.').exitOverride();
 const game = new Option('--game <game>', 'the game to play').choices(gameNames).default('connect-four');
+const egress = new Option(
+  '--egress <policy>',
+  'let agents reach these hosts: a policy file, or hosts with commas between (default: none)',
+);
 command(agent, 'init', 'Write a first agent to start from.')
   .argument('<name>', "the agent's name, and its file's or folder's")
   .addOption(game)
@@ -146,6 +152,7 @@ command(
   .option('--against <list>', 'house agents or files, with commas between (default: all house agents of the game)')
   .option('--matches <n>', 'how many against each', count(1, 10_000), 10)
   .option('--seed <text>', 'the same seed gives the same matches', 'test')
+  .addOption(egress)
   .addHelpText('after', '\nExample:\n  agon agent test mine.js --game connect-four --against minimax --matches 50')
   .action(run((file: string, flags) => testAgent(file, flags)));
 command(agent, 'submit', 'Submit an agent to the running arena, or a new version of it.')
@@ -176,6 +183,7 @@ command(match, 'play', 'Play one match between any agents, here and now, and dra
   .argument('<agents...>', 'by seat: files, folders, archives, or house agents by name')
   .addOption(game)
   .option('--seed <text>', 'the same seed gives the same match', 'play')
+  .addOption(egress)
   .addHelpText('after', '\nExample:\n  agon match play mine.js minimax --game tic-tac-toe')
   .action(run((agents: string[], flags) => playOnce(agents, flags)));
 

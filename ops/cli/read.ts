@@ -6,7 +6,14 @@ import { leaderboardsView } from '../../projections/leaderboards/view.js';
 import { type MatchRow, matches, turns } from '../../projections/matches/table.js';
 import { matchesView } from '../../projections/matches/view.js';
 import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
-import { AgonError, isAgonError, type RecordedEvent } from '../../services/kernel/index.js';
+import { type ArenaEvent, arenaEvents, type MatchExecution } from '../../services/arena/index.js';
+import {
+  AgonError,
+  type EventStore,
+  isAgonError,
+  type RecordedEvent,
+  upcasterOf,
+} from '../../services/kernel/index.js';
 import { holderOf } from '../embedded/data-folder.js';
 import { agentNameOf, readAgent } from './author.js';
 import { describeMatch, pictureOf, scoreText } from './board.js';
@@ -14,6 +21,8 @@ import { readView, withLog } from './offline.js';
 import { colour, EXIT, type OutputOptions, print, progress, table, toJson } from './output.js';
 import { askArena } from './remote.js';
 import { verifyFolder } from './verify.js';
+
+const upcast = upcasterOf([arenaEvents]);
 
 export function leaderboardText(game: string, standings: readonly Standing[]): string {
   const rows = standings.map((row) => [
@@ -69,9 +78,16 @@ export function showMatch(dataDir: string, id: string, options: OutputOptions & 
     const its = (await sink.rows(turns)).filter((turn) => turn.matchId === match.matchId);
     const transcript = its.map((turn) => ({ ...turn, action: JSON.parse(turn.action) as unknown }));
     if (options.svg !== undefined) writeFileSync(options.svg, pictureOf(match, its));
-    print(options, { ...match, transcript }, describeMatch(match, its));
+    const execution = await executionOf(store, match.matchId);
+    print(options, { ...match, transcript, execution }, describeMatch(match, its, execution));
     return EXIT.ok;
   });
+}
+
+/** How the match was run, as its runner signed it; not in the view, since only whoever looks at one match wants it. */
+async function executionOf(store: EventStore, matchId: string): Promise<MatchExecution | undefined> {
+  const events = (await store.readStream(`match-${matchId}`)).map(upcast) as readonly ArenaEvent[];
+  return events.find((event) => event.type === 'MatchPlayed')?.data.execution;
 }
 
 /** A match by its id, by the first letters of it, or the latest one. */

@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { env, stderr, stdout } from 'node:process';
 import {
   Cells,
+  Egress,
   GrpcArena,
   keyIn,
   type Runner,
   RunnerLogs,
+  readPolicy,
   serveRunner,
   startRunner,
 } from '../../sandbox-runner/index.js';
@@ -24,6 +26,8 @@ export interface RunnerFlags extends OutputOptions {
   readonly keyDir: string;
   readonly tokenFile?: string;
   readonly graceMs: number;
+  /** A policy file: which agents may reach what. */
+  readonly egress?: string;
 }
 
 /** Plays matches of an arena until a signal comes, then ends what it has in hand or hands it back. */
@@ -36,6 +40,8 @@ export async function runRunner(dataDir: string, flags: RunnerFlags): Promise<nu
   const logs = new RunnerLogs(clock);
   let draining = false;
   let holding: Runner['holding'] = () => [];
+  // A policy that cannot be used is told before anything is claimed.
+  const egress = flags.egress === undefined ? undefined : new Egress(readPolicy(flags.egress, [], env));
   const arena = new GrpcArena({
     address: flags.arena,
     token: tokenOf(dataDir, flags),
@@ -46,7 +52,7 @@ export async function runRunner(dataDir: string, flags: RunnerFlags): Promise<nu
   });
   await arena.connect();
   // As many cells as matches, so that a match that was claimed never waits for one.
-  const pool = new Cells({ size: concurrency, queueLength: concurrency * 2 });
+  const pool = new Cells({ size: concurrency, queueLength: concurrency * 2 }, egress);
   const say = (text: string, matchId: string) => {
     logs.say(text, matchId);
     if (!json && matchId === '') stderr.write(`${text}\n`);

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { env } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -18,9 +19,11 @@ import {
   assertSeats,
   Cells,
   defaultLimits,
+  Egress,
   gameNamed,
   gameNames,
   keyIn,
+  readPolicy,
   startRunner,
 } from '../../sandbox-runner/index.js';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
@@ -137,7 +140,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     });
     const handle = createHandle({ store, onHandled: metrics.onHandled });
     const artifacts = new FileArtifacts(folder.paths.artifacts);
-    const pool = new Cells({ size: config.cells });
+    const egress = config.egress === undefined ? undefined : new Egress(readPolicy(config.egress, [], env));
+    const pool = new Cells({ size: config.cells }, egress);
     started('cells', pool, () => pool.close({ kill: true }));
     const [token, runnerToken] = [folder.operatorToken(), folder.runnerToken()];
     const actorOf = (given: string): Actor | undefined => {

@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process';
+import { chownSync } from 'node:fs';
 import { arch, getuid, platform } from 'node:process';
 import { AgonError } from '../../services/kernel/index.js';
+import type { EgressDoor } from './driver.js';
+import { doorInside } from './egress-relay.js';
 import { programs, type Runtime } from './runtimes.js';
 import type { Launch } from './sandbox.js';
 import { seccompProgram } from './seccomp.js';
@@ -53,6 +56,7 @@ interface Box extends Runtime {
   /** Files of the cgroups that the sandbox enters before anything else. */
   readonly entrances: readonly string[];
   readonly diskBytes: number;
+  readonly door?: EgressDoor | undefined;
 }
 
 /**
@@ -66,20 +70,23 @@ export function launch(bubblewrap: Bubblewrap, box: Box): Launch {
     `ulimit -c 0 && ulimit -n ${openFiles} && ulimit -f ${Math.ceil(box.diskBytes / 512)} && ulimit -l 0 || exit 125`,
     `read -r word <&${requestFd} && exec "$@"`,
   ].join('\n');
+  const userId = bubblewrap.root ? firstOutsideId + (sandboxes++ % outsideIds) : undefined;
+  // The proxy's socket is for this sandbox's user alone.
+  if (box.door && userId !== undefined) chownSync(box.door.socket, userId, userId);
   return {
     program: '/bin/sh',
     args: ['-c', script, 'launcher', ...wrap(bubblewrap, box), ...box.command],
     requestFd,
     replyFd,
     printFds: [1, 2],
-    userId: bubblewrap.root ? firstOutsideId + (sandboxes++ % outsideIds) : undefined,
+    userId,
     opened: box.entrances,
     waits: true,
-    given: { fd: seccompFd, bytes: bubblewrap.seccomp },
+    given: { fd: seccompFd, bytes: box.door ? seccompProgram(arch, 'egress') : bubblewrap.seccomp },
   };
 }
 
-function wrap({ program }: Bubblewrap, { environment, visible, diskBytes }: Box): string[] {
+function wrap({ program }: Bubblewrap, { environment, visible, diskBytes, door }: Box): string[] {
   const id = String(insideId);
   return [
     program,
@@ -91,6 +98,7 @@ function wrap({ program }: Bubblewrap, { environment, visible, diskBytes }: Box)
       ([name, value]) => ['--setenv', name, value],
     ),
     ...visible.flatMap((path) => ['--ro-bind', path, path]),
+    ...(door ? doorInside(door).flatMap(([from, to]) => ['--ro-bind', from, to]) : []),
     // There is no /proc and no /sys at all: no interpreter needs them to play, and every file there is a question.
     ...['null', 'zero', 'urandom'].flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`]),
     ...['--size', String(diskBytes), '--tmpfs', '/tmp', '--remount-ro', '/', '--chdir', '/tmp'],

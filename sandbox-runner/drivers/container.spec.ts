@@ -37,6 +37,18 @@ describe('the command line of a container', async () => {
       expect(args).not.toContain(option);
   });
 
+  it('has still no network with egress: a socket of the proxy is mounted, and a relay speaks to it', () => {
+    const door = { socket: '/run/agon/1.sock', authorities: '/run/agon/authorities.pem' };
+    const open = containerLaunch(engine, image, 'agon-1', runtime, limits, door).args;
+    expect(open[open.indexOf('--network') + 1]).toBe('none');
+    expect(open.filter((_, i) => open[i - 1] === '--mount')).toEqual([
+      'type=bind,source=/run/agon/1.sock,target=/egress/proxy.sock,readonly',
+      'type=bind,source=/run/agon/authorities.pem,target=/egress/authorities.pem,readonly',
+    ]);
+    expect(open).toContain('HTTPS_PROXY=http://127.0.0.1:3128');
+    expect(open.at(-1)).toMatch(/relay\.listen[\s\S]*send\('ready'\)/);
+  });
+
   it('takes gVisor where there is one', () => {
     expect(args).not.toContain('--runtime');
     const guarded = containerLaunch({ ...engine, gvisor: true }, image, 'agon-1', runtime, limits).args;

@@ -1,8 +1,12 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { chownSync } from 'node:fs';
+import { getuid } from 'node:process';
 import { promisify } from 'node:util';
 import { AgonError } from '../../services/kernel/index.js';
 import type { Limits } from '../limits.js';
+import type { EgressDoor } from './driver.js';
+import { doorInside, withRelay } from './egress-relay.js';
 import { programs, type Runtime } from './runtimes.js';
 import { type Account, type Launch, Sandbox } from './sandbox.js';
 import { SandboxDriver } from './sandbox-driver.js';
@@ -17,6 +21,7 @@ export interface Engine {
   readonly gvisor: boolean;
 }
 
+const insideId = 65_534;
 /** What an empty interpreter needs; here it cannot be measured before the limit is set. */
 const interpreterBytes = 96 * 1024 * 1024;
 const pinned = /^[\w.:/-]+@sha256:[0-9a-f]{64}$/;
@@ -50,7 +55,15 @@ export async function findEngine(): Promise<Engine> {
 }
 
 /** The command line of one sandbox. */
-export function containerLaunch(engine: Engine, image: string, name: string, runtime: Runtime, limits: Limits): Launch {
+export function containerLaunch(
+  engine: Engine,
+  image: string,
+  name: string,
+  plain: Runtime,
+  limits: Limits,
+  door?: EgressDoor,
+): Launch {
+  const runtime = door ? withRelay(plain) : plain;
   if (!pinned.test(image)) {
     throw new AgonError('SANDBOX.IMAGE_NOT_PINNED', `${image} is not named by its digest (name@sha256:...).`, {
       image,
@@ -65,9 +78,14 @@ export function containerLaunch(engine: Engine, image: string, name: string, run
     args: [
       ...['run', '--rm', '--interactive', '--name', name, '--pull', 'never', '--log-driver', 'none'],
       ...(engine.gvisor ? ['--runtime', 'runsc'] : []),
-      ...['--network', 'none', '--ipc', 'none', '--hostname', 'sandbox', '--user', '65534:65534'],
+      ...['--network', 'none', '--ipc', 'none', '--hostname', 'sandbox', '--user', `${insideId}:${insideId}`],
       ...['--read-only', '--tmpfs', `/tmp:rw,nosuid,nodev,size=${limits.diskBytes},mode=1777`, '--workdir', '/tmp'],
       ...['--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
+      // Egress is no network either: two files, one of them a socket, and the loopback device that is always there.
+      ...(door ? doorInside(door) : []).flatMap(([from, to]) => [
+        '--mount',
+        `type=bind,source=${from},target=${to},readonly`,
+      ]),
       ...['--memory', memory, '--memory-swap', memory, '--pids-limit', String(limits.tasks), '--cpus', '1'],
       ...['--ulimit', 'nofile=128', '--ulimit', 'core=0', '--ulimit', `fsize=${limits.diskBytes}`],
       ...Object.entries(runtime.environment).flatMap(([key, value]) => ['--env', `${key}=${value}`]),
@@ -108,9 +126,12 @@ export class ContainerDriver extends SandboxDriver {
       version: `${image}, engine ${engine.version}${engine.gvisor ? ', gVisor' : ''}`,
       keyOf: ({ memoryBytes, tasks, diskBytes }) => [memoryBytes, tasks, diskBytes].join(),
       launchers: 0,
-      prepare(limits) {
+      prepare(limits, door) {
         const name = `agon-${randomBytes(8).toString('hex')}`;
-        return new Sandbox(containerLaunch(engine, image, name, runtime, limits), containerAccount(engine, name));
+        const started = containerLaunch(engine, image, name, runtime, limits, door);
+        // The socket is for its user alone, and inside everybody is nobody.
+        if (door && getuid?.() === 0) chownSync(door.socket, insideId, insideId);
+        return new Sandbox(started, containerAccount(engine, name));
       },
     }).prove();
   }

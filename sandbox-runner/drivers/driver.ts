@@ -22,6 +22,15 @@ export interface LoadOptions {
   readonly seed: string;
   readonly seat: number;
   readonly limits: Limits;
+  /** Left out, an agent has no network at all. */
+  readonly door?: EgressDoor | undefined;
+}
+
+/** The one way out of a sandbox: a socket of the egress proxy that serves this agent and nobody else. */
+export interface EgressDoor {
+  readonly socket: string;
+  /** Certificates that the agent may trust, as a PEM file. */
+  readonly authorities: string;
 }
 
 /**

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { asAgonError } from '../../services/kernel/index.js';
 import { type Bubblewrap, findBubblewrap, launch } from './bubblewrap.js';
 import { type CgroupTree, findCgroups } from './cgroup.js';
+import { withRelay } from './egress-relay.js';
 import { type Language, type Runtime, runtimeFor } from './runtimes.js';
 import { Sandbox } from './sandbox.js';
 import { SandboxDriver } from './sandbox-driver.js';
@@ -50,9 +51,10 @@ export class ProcessDriver extends SandboxDriver {
       version: parts.join(', '),
       keyOf: ({ diskBytes }) => String(diskBytes),
       launchers,
-      prepare({ diskBytes }) {
+      prepare({ diskBytes }, door) {
+        const inside = door ? withRelay(runtime) : runtime;
         const cgroup = cgroups.create(`${process.pid}-${++groups}`);
-        return new Sandbox(launch(bubblewrap, { ...runtime, entrances: cgroup.entrances, diskBytes }), cgroup);
+        return new Sandbox(launch(bubblewrap, { ...inside, entrances: cgroup.entrances, diskBytes, door }), cgroup);
       },
     }).prove();
   }

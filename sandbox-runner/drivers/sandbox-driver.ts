@@ -1,6 +1,6 @@
 import { AgonError, isAgonError } from '../../services/kernel/index.js';
 import { defaultLimits, type Limits } from '../limits.js';
-import type { AgentInstance, Driver, LoadOptions, SourceCheck } from './driver.js';
+import type { AgentInstance, Driver, EgressDoor, LoadOptions, SourceCheck } from './driver.js';
 import { ProcessAgent } from './process-agent.js';
 import type { Sandbox } from './sandbox.js';
 
@@ -11,7 +11,7 @@ export interface Workshop {
   /** How many launchers stand by for sandboxes that are not started yet. */
   readonly launchers: number;
   /** A sandbox that is not started yet. */
-  prepare(limits: Limits): Sandbox;
+  prepare(limits: Limits, door?: EgressDoor): Sandbox;
   /** A sandbox serves all limits with the same key; the others are set when an agent gets it. */
   keyOf(limits: Limits): string;
 }
@@ -87,8 +87,7 @@ export class SandboxDriver implements Driver {
 
   async #load(source: string, options: LoadOptions): Promise<ProcessAgent> {
     if (this.#closed) throw new AgonError('SANDBOX.CLOSED', 'The driver has been closed.');
-    const kept = take(this.#idle, this.#workshop.keyOf(options.limits));
-    const sandbox = await (kept ?? this.#start(options.limits));
+    const sandbox = await this.#take(options);
     this.#refill(options.limits);
     return new ProcessAgent(this, source, options, sandbox, () => this.#destroy(sandbox));
   }
@@ -100,6 +99,12 @@ export class SandboxDriver implements Driver {
       sandbox.catch(() => {});
       this.#idle.push({ key: this.#workshop.keyOf(limits), sandbox });
     }
+  }
+
+  /** A door is built into the walls, so none of the sandboxes that wait has one. */
+  #take({ limits, door }: LoadOptions): Promise<Sandbox> {
+    if (door) return this.#prepare(limits, door).start();
+    return take(this.#idle, this.#workshop.keyOf(limits)) ?? this.#start(limits);
   }
 
   #start(limits: Limits): Promise<Sandbox> {
@@ -116,8 +121,8 @@ export class SandboxDriver implements Driver {
     return started;
   }
 
-  #prepare(limits: Limits): Sandbox {
-    const sandbox = this.#workshop.prepare(limits);
+  #prepare(limits: Limits, door?: EgressDoor): Sandbox {
+    const sandbox = this.#workshop.prepare(limits, door);
     this.#live.add(sandbox);
     return sandbox;
   }

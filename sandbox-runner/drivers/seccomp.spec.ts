@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seccompProgram, verdict } from './seccomp.js';
-import { allowedCalls } from './syscalls.js';
+import { allowedCalls, egressCalls } from './syscalls.js';
 
 const tokens = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
 
@@ -133,6 +133,89 @@ describe.each(['x64', 'arm64'] as const)('the seccomp program for %s', (architec
     expect(judge(program, { arch, nr: numbers.ioctl, args: [0, 0x5412] })).toBe(verdict.notPermitted);
     expect(judge(program, { arch, nr: numbers.prctl, args: [15] })).toBe(verdict.allow);
     expect(judge(program, { arch, nr: numbers.prctl, args: [22] })).toBe(verdict.notPermitted);
+  });
+});
+
+describe.each(['x64', 'arm64'] as const)('the seccomp program with egress for %s', (architecture) => {
+  const program = seccompProgram(architecture, 'egress');
+  const closed = seccompProgram(architecture);
+  const arch = tokens[architecture];
+  const numbers = architecture === 'x64' ? { socket: 41, setsockopt: 54 } : { socket: 198, setsockopt: 208 };
+
+  it('allows streams of the loopback device and of paths, and no other socket', () => {
+    for (const family of [1, 2, 10]) {
+      for (const kind of [1, 0x801, 0x8_0001, 0x8_0801]) {
+        for (const protocol of [0, 6]) {
+          const call = { arch, nr: numbers.socket, args: [family, kind, protocol] };
+          expect([judge(program, call), judge(closed, call)]).toEqual([verdict.allow, verdict.notPermitted]);
+        }
+      }
+    }
+    // Datagrams, raw and packet sockets, netlink, vsock, crypto, bluetooth, and streams of other protocols.
+    for (const args of [
+      [2, 2, 0],
+      [2, 3, 1],
+      [10, 2, 17],
+      [1, 2, 0],
+      [1, 5, 0],
+      [17, 3, 3],
+      [16, 3, 0],
+      [16, 1, 0],
+      [40, 1, 0],
+    ]) {
+      expect(judge(program, { arch, nr: numbers.socket, args }), String(args)).toBe(verdict.notPermitted);
+    }
+    for (const args of [
+      [38, 5, 0],
+      [31, 1, 0],
+      [2, 1, 132],
+      [2, 1, 262],
+      [0, 1, 0],
+      [2, 0x8_0802, 0],
+    ]) {
+      expect(judge(program, { arch, nr: numbers.socket, args }), String(args)).toBe(verdict.notPermitted);
+    }
+  });
+
+  it('adds what a stream takes, and nothing else that is denied', () => {
+    for (const call of Object.values(egressCalls)) {
+      const nr = call[architecture];
+      expect([judge(program, { arch, nr }), judge(closed, { arch, nr })]).toEqual([
+        verdict.allow,
+        verdict.notPermitted,
+      ]);
+    }
+    const opened = new Set<number>([numbers.socket, ...Object.values(egressCalls).map((call) => call[architecture])]);
+    for (const nr of Object.values(denied[architecture]).filter((each) => !opened.has(each))) {
+      expect(judge(program, { arch, nr })).toBe(verdict.notPermitted);
+    }
+    for (let nr = 0; nr < 600; nr += 1) {
+      if (opened.has(nr) || nr === numbers.setsockopt) continue;
+      expect(judge(program, { arch, nr })).toBe(judge(closed, { arch, nr }));
+    }
+  });
+
+  it('lets harmless options be set, and no filter attached', () => {
+    const set = (level: number, name: number) =>
+      judge(program, { arch, nr: numbers.setsockopt, args: [3, level, name] });
+    for (const [level, name] of [
+      [1, 2],
+      [1, 9],
+      [6, 1],
+      [41, 26],
+    ] as const)
+      expect(set(level, name)).toBe(verdict.allow);
+    for (const [level, name] of [
+      [1, 26],
+      [1, 50],
+      [1, 25],
+      [6, 31],
+      [0, 35],
+      [41, 16],
+      [263, 1],
+    ] as const) {
+      expect(set(level, name), `${level} ${name}`).toBe(verdict.notPermitted);
+    }
   });
 });
 

@@ -1,5 +1,5 @@
 import { AgonError } from '../../services/kernel/index.js';
-import { type Architecture, allowedCalls, special } from './syscalls.js';
+import { type Architecture, allowedCalls, egressCalls, special } from './syscalls.js';
 
 /** The three kinds of classic BPF instruction that are needed here. */
 const load = 0x20; // BPF_LD | BPF_W | BPF_ABS
@@ -33,6 +33,19 @@ const harmlessIoctls = [0x5401, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451];
 /** PR_SET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_NAME, PR_GET_NAME and PR_SET_VMA. */
 const harmlessPrctls = [1, 3, 15, 16, 0x5356_4d41];
 
+/** AF_UNIX, AF_INET and AF_INET6; SOCK_STREAM with and without SOCK_NONBLOCK and SOCK_CLOEXEC; no protocol, or TCP. */
+const streamSockets = [
+  [unixFamily, 2, 10],
+  [1, 0x801, 0x8_0001, 0x8_0801],
+  [0, 6],
+] as const;
+/** By level: reuse, buffers, keeping alive and timeouts of sockets; delay and timers of TCP; IPv6 alone. */
+const harmlessOptions = [
+  [1, [2, 4, 7, 8, 9, 13, 15, 20, 21]],
+  [6, [1, 3, 4, 5, 6, 18]],
+  [41, [26]],
+] as const;
+
 interface Instruction {
   readonly code: number;
   readonly onTrue?: number;
@@ -56,7 +69,29 @@ const whenArgument = (index: number, values: readonly number[]): Instruction[] =
   returns(verdict.notPermitted),
 ];
 
-function instructions(architecture: Architecture): Instruction[] {
+/** Goes on to the next instruction when the argument is in the list, and refuses otherwise. */
+const onlyWhenArgument = (index: number, values: readonly number[]): Instruction[] => [
+  loads(argumentAt(index)),
+  ...values.map((k, at): Instruction => ({ code: jumpEqual, k, onTrue: values.length - at })),
+  returns(verdict.notPermitted),
+];
+
+/** Which sockets an agent may make. Without egress that is none: what is not allowed here falls through to a refusal. */
+export type Profile = 'closed' | 'egress';
+
+function sockets(architecture: Architecture): Instruction[] {
+  const options = harmlessOptions.flatMap(([level, names]) => forCall(level, whenArgument(2, names)));
+  return [
+    ...forCall(special.socket[architecture], [
+      ...streamSockets.flatMap((values, index) => onlyWhenArgument(index, values)),
+      returns(verdict.allow),
+    ]),
+    ...forCall(special.setsockopt[architecture], [loads(argumentAt(1)), ...options, returns(verdict.notPermitted)]),
+    ...Object.values(egressCalls).flatMap((call) => forCall(call[architecture], [returns(verdict.allow)])),
+  ];
+}
+
+function instructions(architecture: Architecture, profile: Profile): Instruction[] {
   const number = (name: keyof typeof special): number => special[name][architecture];
   return [
     loads(architectureAt),
@@ -72,6 +107,7 @@ function instructions(architecture: Architecture): Instruction[] {
       returns(verdict.notPermitted),
       returns(verdict.allow),
     ]),
+    ...(profile === 'egress' ? sockets(architecture) : []),
     ...forCall(number('socketpair'), whenArgument(0, [unixFamily])),
     ...forCall(number('ioctl'), whenArgument(1, harmlessIoctls)),
     ...forCall(number('prctl'), whenArgument(0, harmlessPrctls)),
@@ -86,13 +122,13 @@ function instructions(architecture: Architecture): Instruction[] {
  *
  * @example seccompProgram('x64') // hand it to bwrap --seccomp by a descriptor
  */
-export function seccompProgram(architecture: string): Buffer {
+export function seccompProgram(architecture: string, profile: Profile = 'closed'): Buffer {
   if (architecture !== 'x64' && architecture !== 'arm64') {
     throw new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `There is no list of system calls for ${architecture}.`, {
       architecture,
     });
   }
-  const program = instructions(architecture);
+  const program = instructions(architecture, profile);
   const bytes = Buffer.alloc(8 * program.length);
   for (const [index, { code, onTrue = 0, onFalse = 0, k }] of program.entries()) {
     bytes.writeUInt16LE(code, 8 * index);

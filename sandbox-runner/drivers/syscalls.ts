@@ -53,6 +53,17 @@ export const special = {
   socketpair: { x64: 53, arm64: 199 },
   ioctl: { x64: 16, arm64: 29 },
   prctl: { x64: 157, arm64: 167 },
+  socket: { x64: 41, arm64: 198 },
+  setsockopt: { x64: 54, arm64: 208 },
+} as const;
+
+/** What a stream to the loopback device takes besides, for agents that were granted egress. */
+export const egressCalls = {
+  connect: { x64: 42, arm64: 203 },
+  bind: { x64: 49, arm64: 200 },
+  listen: { x64: 50, arm64: 201 },
+  accept: { x64: 43, arm64: 202 },
+  accept4: { x64: 288, arm64: 242 },
 } as const;
 
 /**

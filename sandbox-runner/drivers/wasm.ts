@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { QuickJSHandle } from 'quickjs-emscripten';
-import { asAgonError } from '../../services/kernel/index.js';
+import { AgonError, asAgonError } from '../../services/kernel/index.js';
 import { type Bundle, bundleOf } from '../bundles/bundle.js';
 import type { Limits } from '../limits.js';
 import {
@@ -62,6 +62,14 @@ function classify(machine: QuickJsMachine, detail: string): Trouble {
 const driverName = 'wasm';
 /** The engine's release and the prelude's: a record made by another one need not replay. */
 const driverVersion = 'quickjs-emscripten 0.32.0, prelude 2';
+
+/** What comes from a network is never twice the same, and this driver's whole point is to be. */
+export const noEgress = (): AgonError =>
+  new AgonError(
+    'EGRESS.NOT_WITH_DRIVER',
+    'The wasm driver is deterministic and has no egress. Submit the agent with the runtime node or python.',
+    { driver: driverName },
+  );
 
 class WasmAgent implements AgentInstance {
   readonly driver = driverName;
@@ -350,6 +358,7 @@ export class WasmDriver implements Driver {
   }
 
   async #load(source: string, options: LoadOptions): Promise<WasmAgent> {
+    if (options.door) throw noEgress();
     const { memoryBytes } = options.limits;
     const index = this.#idle.findIndex((machine) => machine.memoryBytes === memoryBytes);
     const machine = this.#idle.splice(index, index < 0 ? 0 : 1)[0] ?? (await QuickJsMachine.create(memoryBytes));

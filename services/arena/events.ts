@@ -37,6 +37,17 @@ export const outcome = z.object({
   seatAtFault: z.int().min(0).nullable(),
 });
 
+const count = z.int().min(0);
+/** What one seat asked of one place on the network, and how many bytes went there and came back. */
+const egress = z.object({
+  host: text(260, 1),
+  port: z.int().min(0).max(65_535),
+  requests: count,
+  refused: count,
+  bytesIn: count,
+  bytesOut: count,
+});
+
 /** What one seat took, in the unit of its driver, and what ran it. What is measured in time never comes out twice the same. */
 export const usage = z.object({
   fuel: z.int().min(0),
@@ -46,6 +57,8 @@ export const usage = z.object({
   driver: z.string().max(40).optional(),
   driverVersion: z.string().max(200).optional(),
   meter: z.enum(['fuel', 'time']).optional(),
+  /** What went through the egress proxy, by place. Left out for a seat that was granted none. */
+  egress: z.array(egress).max(64).optional(),
 });
 
 /** How it was run: what an audit needs to run it again. */
@@ -54,6 +67,8 @@ export const execution = z.object({
   gameVersion: z.int().min(1),
   limits: z.record(z.string(), z.number()),
   usage: z.array(usage),
+  /** Said where egress was granted: such a match need not come out the same again. */
+  deterministic: z.literal(false).optional(),
 });
 
 /** Who vouches for the outcome: the runner's registered key and its signature over `reportText`. */
@@ -95,10 +110,13 @@ export const arenaEvents = defineEvents('arena', {
   MatchRequeued: { version: 1, schema: z.object({ matchId, attempt: z.int().min(1), reason: z.string().max(400) }) },
   TurnPlayed: { version: 1, schema: turn.extend({ matchId }) },
   MatchPlayed: {
-    version: 2,
+    version: 3,
     schema: z.object({ ...attempt, outcome, execution: execution.extend({ signed: signed.nullable() }) }),
-    // Nobody signed in the days of version 1.
-    upcast: { 1: (data) => ({ ...data, execution: { ...(data.execution as object), signed: null } }) },
+    // Nobody signed in the days of version 1, and nobody had egress in those of version 2.
+    upcast: {
+      1: (data) => ({ ...data, execution: { ...(data.execution as object), signed: null } }),
+      2: (data) => data,
+    },
   },
   MatchSettled: {
     version: 1,

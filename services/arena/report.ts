@@ -19,7 +19,7 @@ type Terms = Pick<MatchProposed['data'], 'game' | 'seed' | 'seats'>;
  */
 export function reportText(terms: Terms, report: Attempted): string {
   const { matchId, runnerId, attempt, turns, outcome, execution } = report;
-  const { driver, gameVersion, limits, usage } = execution;
+  const { driver, gameVersion, limits, usage, deterministic } = execution;
   return canonical({
     kind: 'agon.match-report.v1',
     matchId,
@@ -30,7 +30,7 @@ export function reportText(terms: Terms, report: Attempted): string {
     agents: terms.seats.map((seat) => seat.codeDigest),
     turns: turns.map(({ turn, seat, action, fuel }) => ({ turn, seat, action, fuel })),
     outcome,
-    execution: { driver, gameVersion, limits, usage },
+    execution: { driver, gameVersion, limits, usage, deterministic },
   });
 }
 

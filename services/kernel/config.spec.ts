@@ -9,6 +9,7 @@ describe('the configuration', () => {
       dataDir: resolve('.agon'),
       host: '127.0.0.1',
       port: 4600,
+      egress: undefined,
       grpcPort: undefined,
       runner: true,
       leaseMs: 30_000,

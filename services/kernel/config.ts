@@ -17,6 +17,7 @@ const settings = {
   runner: { env: 'AGON_RUNNER', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
   leaseMs: { env: 'AGON_LEASE_MS', schema: whole(1_000, 3_600_000).default(30_000) },
   cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
+  egress: { env: 'AGON_EGRESS', schema: z.string().min(1).optional() },
   rakeBps: { env: 'AGON_RAKE_BPS', schema: whole(500, 1500).default(1000) },
   logLevel: {
     env: 'AGON_LOG_LEVEL',
@@ -38,6 +39,8 @@ export interface Config {
   readonly leaseMs: number;
   /** Sandbox cells that play matches side by side. */
   readonly cells: number;
+  /** The policy file of the runner inside: which agents may reach what on the network. None may when it is left out. */
+  readonly egress: string | undefined;
   /** The house's share of a decided pot, in hundredths of a percent: 500 to 1500. */
   readonly rakeBps: number;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';

@@ -78,6 +78,8 @@ export interface WorkOrder {
   leaseMs: number;
   /** By seat, as the digests: javascript, node or python. */
   runtimes: string[];
+  /** By seat: whom a runner may have granted egress. */
+  agentIds: string[];
 }
 
 export interface HeartbeatRequest {
@@ -589,7 +591,7 @@ export const ClaimResponse: MessageFns<ClaimResponse> = {
 };
 
 function createBaseWorkOrder(): WorkOrder {
-  return { matchId: "", attempt: 0, game: "", seed: "", codeDigests: [], leaseMs: 0, runtimes: [] };
+  return { matchId: "", attempt: 0, game: "", seed: "", codeDigests: [], leaseMs: 0, runtimes: [], agentIds: [] };
 }
 
 export const WorkOrder: MessageFns<WorkOrder> = {
@@ -614,6 +616,9 @@ export const WorkOrder: MessageFns<WorkOrder> = {
     }
     for (const v of message.runtimes) {
       writer.uint32(58).string(v!);
+    }
+    for (const v of message.agentIds) {
+      writer.uint32(66).string(v!);
     }
     return writer;
   },
@@ -685,6 +690,14 @@ export const WorkOrder: MessageFns<WorkOrder> = {
             }
 
             message.runtimes.push(reader.string());
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.agentIds.push(reader.string());
             continue;
           }
         }

@@ -1,0 +1,212 @@
+import { lstatSync, readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
+import { AgonError } from '../services/kernel/index.js';
+import { type Limits, limitsFrom } from './limits.js';
+
+/** What one agent may reach, and how much of it. Whatever is not written here is refused. */
+export interface Grant {
+  readonly allow: readonly Rule[];
+  readonly caps: Caps;
+}
+
+/** One place that may be reached. */
+export interface Rule {
+  /** A name, or `*.` and a name for all that is below it. Never an address: names are what people can judge. */
+  readonly host: string;
+  readonly port: number;
+  /** For requests that the proxy can read. With one of these, or with `upgrade`, the host gets no tunnel. */
+  readonly methods?: readonly string[] | undefined;
+  readonly paths?: readonly string[] | undefined;
+  /** The agent asks in the clear, on the loopback device; the proxy speaks TLS to the host. */
+  readonly upgrade?: 'https' | undefined;
+  /** Set by the proxy on every request, in place of what the agent sent; `{{secret:NAME}}` is filled in there. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** For hosts of one's own network: lifts the ban on loopback and private addresses, and on no others. */
+  readonly allowPrivate?: boolean | undefined;
+}
+
+/** Per agent and match. */
+export interface Caps {
+  readonly requests: number;
+  readonly connections: number;
+  /** Both counted on the wire to the upstream: out is what was sent there, in is what came back. */
+  readonly bytesOut: number;
+  readonly bytesIn: number;
+  readonly headerBytes: number;
+  /** For the head of a request to arrive. */
+  readonly headMs: number;
+  readonly connectMs: number;
+  readonly idleMs: number;
+  /** For one request, or one tunnel, from its first byte to its last. */
+  readonly totalMs: number;
+}
+
+export interface EgressPolicy {
+  readonly agents: Readonly<Record<string, Grant>>;
+  /** Values by name. They stay in the process of the runner. */
+  readonly secrets: ReadonlyMap<string, string>;
+  /** PEM texts, trusted beside those that everybody trusts. */
+  readonly authorities: readonly string[];
+  /** For matches in which somebody was granted egress: an answer from afar takes longer than a thought. */
+  readonly limits: Partial<Limits>;
+  /** A file that gets every request as a line of JSON. */
+  readonly logFile?: string | undefined;
+}
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const whole = (min: number, max: number) => z.number().int().min(min).max(max);
+
+const caps = z.strictObject({
+  requests: whole(1, 100_000).default(200),
+  connections: whole(1, 256).default(8),
+  bytesOut: whole(1 * KiB, 1024 * MiB).default(1 * MiB),
+  bytesIn: whole(1 * KiB, 1024 * MiB).default(16 * MiB),
+  headerBytes: whole(1 * KiB, 64 * KiB).default(16 * KiB),
+  headMs: whole(50, 60_000).default(5_000),
+  connectMs: whole(50, 60_000).default(5_000),
+  idleMs: whole(50, 600_000).default(30_000),
+  totalMs: whole(50, 3_600_000).default(60_000),
+});
+
+const label = '[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?';
+const name = new RegExp(`^(\\*\\.)?${label}(\\.${label})*$`);
+/** The last part of a name is never a number, and an address always ends in one. */
+const isAddress = (host: string): boolean => /(^|\.)(\d+|0x[0-9a-f]*)$/.test(host);
+const host = z
+  .string()
+  .max(253)
+  .regex(name, 'is no host name in lower case, such as api.example.com or *.example.com')
+  .refine((text) => !isAddress(text), 'is an address; only names can be allowed');
+
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** What frames a message, or belongs to one connection, is the proxy's own. */
+const framing = /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|upgrade|expect|proxy-.*)$/i;
+const secretMark = /\{\{secret:([A-Za-z0-9_]+)\}\}/g;
+
+const rule = z
+  .strictObject({
+    host,
+    port: whole(1, 65_535).default(443),
+    methods: z
+      .array(z.string().regex(/^[A-Z]+$/, 'is no method, such as GET'))
+      .min(1)
+      .optional(),
+    paths: z
+      .array(z.string().regex(/^\/[\x21-\x7e]*$/, 'is no path that starts with /'))
+      .min(1)
+      .optional(),
+    upgrade: z.literal('https').optional(),
+    headers: z
+      .record(z.string(), z.string().regex(/^[\x20-\x7e]*$/, 'has characters that no header may have'))
+      .refine((headers) => Object.keys(headers).every((key) => token.test(key) && !framing.test(key)), {
+        message: 'have a name that is none, or that is set by the proxy itself',
+      })
+      .optional(),
+    allowPrivate: z.boolean().optional(),
+  })
+  .refine((each) => each.headers === undefined || each.upgrade === 'https', {
+    path: ['headers'],
+    message: 'are only set on requests that the proxy makes itself over TLS: add "upgrade": "https"',
+  });
+
+const secret = z.union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })]);
+
+const policy = z.strictObject({
+  agents: z.record(
+    z.string().min(1).max(80),
+    z.strictObject({ allow: z.array(rule).min(1).max(64), caps: caps.prefault({}) }),
+  ),
+  secrets: z.record(z.string().regex(/^[A-Za-z0-9_]+$/), secret).default({}),
+  authorities: z.array(z.string().min(1)).default([]),
+  limits: z.record(z.string(), z.number()).default({}),
+  logFile: z.string().min(1).optional(),
+});
+
+const bad = (message: string, details: Record<string, unknown> = {}): AgonError =>
+  new AgonError('EGRESS.BAD_POLICY', message, details);
+
+const readText = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw bad(`${file} cannot be read: ${(error as Error).message}.`);
+  }
+};
+
+/** A file that others can read is no place for a secret, and a link may lead anywhere. */
+function secretIn(file: string): string {
+  const text = readText(file);
+  const { mode } = lstatSync(file);
+  if ((mode & 0o170_000) !== 0o100_000 || (mode & 0o077) !== 0) {
+    throw new AgonError(
+      'EGRESS.OPEN_SECRET',
+      `${file} holds a secret and is open to others. Close it: chmod 600 ${file}`,
+    );
+  }
+  return text.replace(/\r?\n$/, '');
+}
+
+/** Short values would be found, and blotted out, in places where they mean nothing. */
+const secretChars = 8;
+
+function secretsFrom(sources: z.output<typeof policy>['secrets'], folder: string, env: NodeJS.ProcessEnv) {
+  return new Map(
+    Object.entries(sources).map(([key, source]) => {
+      const value = 'env' in source ? env[source.env] : secretIn(resolve(folder, source.file));
+      const where = 'env' in source ? `the environment variable ${source.env}` : source.file;
+      if (value === undefined)
+        throw new AgonError('EGRESS.NO_SECRET', `The secret ${key} is not there: ${where} is not set.`);
+      if (!/^[\x21-\x7e]+$/.test(value) || value.length < secretChars) {
+        const what = `The secret ${key}, from ${where}, is not ${secretChars} or more printable characters in one line.`;
+        throw new AgonError('EGRESS.NO_SECRET', what);
+      }
+      return [key, value] as const;
+    }),
+  );
+}
+
+/** @example fillSecrets('Bearer {{secret:KEY}}', new Map([['KEY', 'abcdefgh']])) // 'Bearer abcdefgh' */
+export const fillSecrets = (text: string, secrets: ReadonlyMap<string, string>): string =>
+  text.replace(secretMark, (_, key: string) => {
+    const value = secrets.get(key);
+    if (value === undefined) throw bad(`A header names the secret ${key}, which is not among the secrets.`);
+    return value;
+  });
+
+/** Checks a policy, whose relative paths start at `folder`, and reads the secrets and certificates that it names. */
+export function policyFrom(value: unknown, folder: string, env: NodeJS.ProcessEnv): EgressPolicy {
+  const parsed = policy.safeParse(value);
+  if (!parsed.success) {
+    const issues = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'policy'}: ${issue.message}`);
+    throw bad(`The egress policy cannot be used: ${issues.join('; ')}.`, { issues });
+  }
+  const { agents, logFile } = parsed.data;
+  const secrets = secretsFrom(parsed.data.secrets, folder, env);
+  for (const { allow } of Object.values(agents)) {
+    for (const { headers = {} } of allow) for (const text of Object.values(headers)) fillSecrets(text, secrets);
+  }
+  const limits = parsed.data.limits as Partial<Limits>;
+  limitsFrom(limits);
+  const authorities = parsed.data.authorities.map((file) => readText(resolve(folder, file)));
+  return { agents, secrets, authorities, limits, logFile: logFile && resolve(folder, logFile) };
+}
+
+/** A policy file, or hosts with commas between (`api.example.com,*.example.org:8443`) for the agents that are named. */
+export function readPolicy(fileOrHosts: string, agents: readonly string[], env: NodeJS.ProcessEnv): EgressPolicy {
+  if (/\.json$/.test(fileOrHosts)) {
+    const text = readText(fileOrHosts);
+    try {
+      return policyFrom(JSON.parse(text), dirname(resolve(fileOrHosts)), env);
+    } catch (error) {
+      throw error instanceof SyntaxError ? bad(`${fileOrHosts} is not JSON: ${error.message}.`) : error;
+    }
+  }
+  if (agents.length === 0) throw bad(`${fileOrHosts} is no policy file; its name ends in .json.`);
+  const allow = fileOrHosts.split(',').map((each) => {
+    const [host = '', port] = each.trim().split(':');
+    return { host, ...(port === undefined ? {} : { port: Number(port) }) };
+  });
+  return policyFrom({ agents: Object.fromEntries(agents.map((agent) => [agent, { allow }])) }, '.', env);
+}
