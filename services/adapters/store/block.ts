@@ -20,7 +20,7 @@ const FORMAT = 3;
 const CHECKED_FROM = 5;
 const HEADER_BYTES = 31;
 const BLOCK_BYTES_MIN = 2048;
-/** Text is decoded in pieces, because a piece stays in memory as long as any string that was cut from it. */
+/** Text is decoded in pieces, because a string that was cut from one keeps all of it in memory. */
 const PIECE_CHARS = 8192;
 const packr = new Packr({ useRecords: true, bundleStrings: true, moreTypes: false } as object);
 
