@@ -1,5 +1,5 @@
 import type { SourceCheck } from './drivers/driver.js';
-import type { Egress } from './egress.js';
+import type { Egress } from './egress/egress.js';
 import type { Limits } from './limits.js';
 import { CellPool, type PoolOptions } from './pool.js';
 import type { AgentRuntime, MatchJob, Progress } from './protocol.js';

@@ -20,9 +20,9 @@ export { faultRules } from './drivers/driver.js';
 export { ProcessDriver, whyNoProcessSandboxes } from './drivers/process.js';
 export { executable, type Language, type Runtime, runtimeFor } from './drivers/runtimes.js';
 export { WasmDriver } from './drivers/wasm.js';
-export { Egress, type EgressPorts } from './egress.js';
-export { type EgressEntry, entryLine } from './egress-log.js';
-export { type EgressPolicy, type Grant, policyFrom, readPolicy } from './egress-policy.js';
+export { Egress, type EgressPorts } from './egress/egress.js';
+export { type EgressEntry, entryLine } from './egress/log.js';
+export { type EgressPolicy, type Grant, policyFrom, readPolicy } from './egress/policy.js';
 export {
   type Action,
   type AnyGame,

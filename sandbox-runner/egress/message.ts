@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Transform } from 'node:stream';
-import { isAgonError } from '../services/kernel/index.js';
-import { Refusal } from './egress-target.js';
+import { isAgonError } from '../../services/kernel/index.js';
+import { Refusal } from './target.js';
 
 const hopByHop = /^(connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*)$/;
 

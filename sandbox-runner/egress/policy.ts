@@ -1,8 +1,8 @@
 import { lstatSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import { AgonError } from '../services/kernel/index.js';
-import { type Limits, limitsFrom } from './limits.js';
+import { AgonError } from '../../services/kernel/index.js';
+import { type Limits, limitsFrom } from '../limits.js';
 
 /** What one agent may reach, and how much of it. Whatever is not written here is refused. */
 export interface Grant {

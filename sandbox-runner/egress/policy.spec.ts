@@ -2,8 +2,8 @@ import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Grant, policyFrom, readPolicy } from './egress-policy.js';
-import { addressOf, isReachable, ruleFor, wantedOf } from './egress-target.js';
+import { type Grant, policyFrom, readPolicy } from './policy.js';
+import { addressOf, isReachable, ruleFor, wantedOf } from './target.js';
 
 const grantOf = (...allow: object[]): Grant => policyFrom({ agents: { a: { allow } } }, '.', {}).agents.a as Grant;
 const coded = (code: string) => expect.objectContaining({ code });

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
-import { AgonError } from '../services/kernel/index.js';
-import type { Grant, Rule } from './egress-policy.js';
+import { AgonError } from '../../services/kernel/index.js';
+import type { Grant, Rule } from './policy.js';
 
 /** What an agent asks for, as far as the proxy can see: of a tunnel it sees no more than where it leads. */
 export interface Wanted {

@@ -1,5 +1,5 @@
-import { cleanDetail } from './drivers/driver.js';
-import type { EgressUsage } from './referee.js';
+import { cleanDetail } from '../drivers/driver.js';
+import type { EgressUsage } from '../referee.js';
 
 /** Who calls. It is known by the socket that a call comes in on; nothing that an agent sends could change it. */
 export interface Caller {

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { join } from 'node:path';
-import type { Resolve } from './egress-target.js';
-import { root } from './paths.js';
+import { root } from '../paths.js';
+import type { Resolve } from './target.js';
 
 export const secret = 'sk-very-secret-0123456789';
 export const certificateFile = join(root, 'sandbox-runner', 'fixtures', 'upstream.pem');

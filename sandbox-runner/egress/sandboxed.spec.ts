@@ -2,16 +2,16 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Cells } from './cells.js';
-import { ProcessDriver, whyNoProcessSandboxes } from './drivers/process.js';
-import { executable, type Language } from './drivers/runtimes.js';
-import { WasmDriver } from './drivers/wasm.js';
+import { Cells } from '../cells.js';
+import { ProcessDriver, whyNoProcessSandboxes } from '../drivers/process.js';
+import { executable, type Language } from '../drivers/runtimes.js';
+import { WasmDriver } from '../drivers/wasm.js';
+import { limitsFrom } from '../limits.js';
+import { codeDigest, type MatchAgent, type Progress } from '../protocol.js';
 import { certificateFile, here, secret, type Upstream, upstreamOf } from './egress.contract.js';
 import { Egress } from './egress.js';
-import type { EgressEntry } from './egress-log.js';
-import { policyFrom } from './egress-policy.js';
-import { limitsFrom } from './limits.js';
-import { codeDigest, type MatchAgent, type Progress } from './protocol.js';
+import type { EgressEntry } from './log.js';
+import { policyFrom } from './policy.js';
 
 const why = whyNoProcessSandboxes();
 

@@ -5,9 +5,9 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { certificateFile, type Handler, here, pem, secret, type Upstream, upstreamOf } from './egress.contract.js';
 import { Egress } from './egress.js';
-import { type EgressEntry, entryLine } from './egress-log.js';
-import { type Grant, policyFrom } from './egress-policy.js';
-import type { Resolve } from './egress-target.js';
+import { type EgressEntry, entryLine } from './log.js';
+import { type Grant, policyFrom } from './policy.js';
+import type { Resolve } from './target.js';
 
 let closers: (() => unknown)[] = [];
 afterEach(async () => {

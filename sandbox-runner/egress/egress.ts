@@ -4,13 +4,13 @@ import { appendFileSync, chmodSync, mkdtempSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
-import { noEgress } from './drivers/wasm.js';
-import { Account, type Caller, type EgressEntry, entryLine } from './egress-log.js';
-import type { EgressPolicy, Grant } from './egress-policy.js';
-import { EgressProxy } from './egress-proxy.js';
-import type { Resolve } from './egress-target.js';
-import type { MatchJob, Progress } from './protocol.js';
-import type { MatchRecord } from './referee.js';
+import { noEgress } from '../drivers/wasm.js';
+import type { MatchJob, Progress } from '../protocol.js';
+import type { MatchRecord } from '../referee.js';
+import { Account, type Caller, type EgressEntry, entryLine } from './log.js';
+import type { EgressPolicy, Grant } from './policy.js';
+import { EgressProxy } from './proxy.js';
+import type { Resolve } from './target.js';
 
 export interface EgressPorts {
   readonly resolve?: Resolve;

@@ -9,10 +9,10 @@ import { connect as netConnect, type Socket } from 'node:net';
 import { type Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { connect as tlsConnect } from 'node:tls';
-import type { Caller, EgressEntry } from './egress-log.js';
-import { assertFraming, blot, blotting, endToEnd, explain, explained, refusalOf, tooSlow } from './egress-message.js';
-import { fillSecrets, type Grant, type Rule } from './egress-policy.js';
-import { addressOf, Refusal, type Resolve, ruleFor, type Wanted, wantedOf } from './egress-target.js';
+import type { Caller, EgressEntry } from './log.js';
+import { assertFraming, blot, blotting, endToEnd, explain, explained, refusalOf, tooSlow } from './message.js';
+import { fillSecrets, type Grant, type Rule } from './policy.js';
+import { addressOf, Refusal, type Resolve, ruleFor, type Wanted, wantedOf } from './target.js';
 
 export interface ProxyOptions {
   readonly caller: Caller;
