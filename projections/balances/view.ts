@@ -41,7 +41,7 @@ function transfer(from: string, to: string, currency: string, amount: string | b
 
 type MoneyEvent =
   | Exclude<WalletEvent, { type: 'HoldRefused' | 'WalletFrozen' | 'WalletUnfrozen' | 'BudgetSet' }>
-  | Extract<ArenaEvent, { type: 'MatchSettled' }>;
+  | Extract<ArenaEvent, { type: 'MatchSettled' | 'MatchReversed' }>;
 type Recorded = RecordedEvent & MoneyEvent;
 
 /** The double entry of each money event. */
@@ -89,6 +89,8 @@ function linesOf(event: Recorded): Line[] {
     }
     case 'MatchSettled':
       return transfer('escrow', 'house:rake', event.data.currency, event.data.rakeCents);
+    case 'MatchReversed':
+      return transfer('house:rake', 'escrow', event.data.currency, event.data.rakeCents);
   }
 }
 
@@ -157,5 +159,6 @@ export const balancesView = defineView<MoneyEvent>({
     SettlementReversed: posted,
     DebtRepaid: posted,
     MatchSettled: posted,
+    MatchReversed: posted,
   },
 });
