@@ -338,7 +338,7 @@ function assertNothingStuck(rows: WorkingSet, states: ReadonlyMap<string, Wallet
 describe('money, whatever is asked of it by many at once', () => {
   it('is never overdrawn, sums to zero at every position, and is in the ledger as it is in the fold', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.commands([bursts], { maxCommands: 7, size: 'max' }), async (commands) => {
+      fc.asyncProperty(fc.commands([bursts], { maxCommands: 6, size: 'max' }), async (commands) => {
         const house = await House.open();
         await fc.asyncModelRun(() => ({ model: {}, real: house }), commands);
         await house.drain();
