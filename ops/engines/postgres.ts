@@ -54,7 +54,7 @@ export async function startPostgres({ folder }: { folder: string }): Promise<Pos
     const port = await freePort();
     const start = () => launch(binaries.postgres, folder, data, port);
     const child = start();
-    const url = `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
+    const url = addressOf(password, port);
     try {
       await ready(url, child);
       return { url, stop: supervise(child, start) };
@@ -65,6 +65,16 @@ export async function startPostgres({ folder }: { folder: string }): Promise<Pos
     }
   }
 }
+
+/** The address of the server that runs on this folder, if one does. */
+export function urlOfRunning(folder: string): string | undefined {
+  const pidFile = join(folder, 'data', 'postmaster.pid');
+  if (!existsSync(pidFile)) return undefined;
+  const [pid, , , port] = readFileSync(pidFile, 'utf8').split('\n');
+  return isPostgres(Number(pid)) ? addressOf(readPassword(folder), Number(port)) : undefined;
+}
+
+const addressOf = (password: string, port: number) => `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
 
 /** Starts the server again whenever it ends by itself; returns how to end it for good. */
 function supervise(first: ChildProcess, start: () => ChildProcess): () => Promise<void> {
