@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import type { AgentRuntime } from '../services/agents/index.js';
 import type { Actor, Artifacts, Clock, Ids } from '../services/kernel/index.js';
+import type { WalletState } from '../services/wallet/index.js';
 
 /** One part of the arena that must work before the gateway says it is ready. */
 export interface PartStatus {
@@ -18,6 +19,11 @@ export interface GatewayPorts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly rakeBps: number;
+  readonly disputeWindowMs: number;
+  /** What a seat of a match costs in COMPUTE. */
+  readonly computeCents: string;
+  /** A wallet by its own events. */
+  walletOf(accountId: string): Promise<WalletState>;
   readonly games: readonly string[];
   /** Refuses a number of agents that the game cannot be played by. */
   assertSeats(game: string, agents: number): void;

@@ -46,10 +46,12 @@ import {
   randomIds,
   systemClock,
 } from '../../services/kernel/index.js';
+import { readWallet } from '../../services/wallet/index.js';
 import { startPostgres } from '../engines/postgres.js';
 import { version } from '../version.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
+import { followExpiry } from './expiry.js';
 import { Metrics } from './metrics.js';
 import { runPolicy } from './policies.js';
 import { statusOf, Trouble } from './status.js';
@@ -155,6 +157,9 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       clock,
       ids,
       rakeBps: config.rakeBps,
+      disputeWindowMs: config.disputeWindowHours * 3_600_000,
+      computeCents: `${config.computePrice}`,
+      walletOf: (accountId) => readWallet(store, upcast, accountId),
       games: gameNames,
       assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
       version,
@@ -189,6 +194,9 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const { leaseMs, runner: inside, grpcPort } = config;
     const desk = { store, artifacts, queue, live: new LiveMatches(), clock, ids, leaseMs, execute };
     watched('runner', work);
+    const expiry = await followExpiry({ store, checkpoints, clock, execute, onRetry });
+    started('expiry', expiry, () => expiry.stop());
+    watched('expiry', expiry);
     if (inside) {
       const key = keyIn(folder.paths.runnerKey);
       const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Postgres, startPostgres } from '../../ops/engines/postgres.js';
+import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { listAgents } from '../agents/query.js';
-import { ledgerSums, listBalances } from '../balances/query.js';
+import { checkLedger } from '../balances/check.js';
+import { ledgerSums, listBalances, statementOf } from '../balances/query.js';
 import { Projector } from '../engine/projector.js';
 import { playedHistory } from '../history.contract.js';
 import { leaderboard, ratingHistoryOf } from '../leaderboards/query.js';
@@ -85,16 +87,102 @@ describe('the views on PostgreSQL', () => {
     await expect(listMatches(db, { after: '%%' })).rejects.toMatchObject({ code: 'QUERY.BAD_CURSOR' });
   });
 
-  it('cannot take in postings that do not sum to zero', async () => {
-    const bad = db.query(
-      `INSERT INTO postings VALUES (900001, 0, 'player:x', 'PLAY', 5, 'X', NULL, now()), (900001, 1, 'escrow', 'PLAY', -4, 'X', NULL, now())`,
-    );
-    await expect(bad).rejects.toThrow(/do not sum to zero/);
+  describe('postings', () => {
+    const posting = (position: number, line: number, cents: number, currency = 'PLAY') =>
+      `INSERT INTO postings VALUES (${position}, ${line}, 'account-${line}', '${currency}', ${cents}, 'X', NULL, now())`;
+    const inOne = (...statements: string[]) =>
+      db.transaction(async (t) => {
+        for (const statement of statements) await t.query(statement);
+      });
+
+    it('may be written one side after the other', async () => {
+      await inOne(posting(900_001, 0, -5), posting(900_001, 1, 5));
+    });
+
+    it.each<[string, string[]]>([
+      ['one side alone', [posting(900_002, 0, 5)]],
+      ['two sides that differ', [posting(900_002, 0, 5), posting(900_002, 1, -4)]],
+      ['two sides in two currencies', [posting(900_002, 0, 5), posting(900_002, 1, -5, 'USD')]],
+      ['sides at two positions', [posting(900_002, 0, 5), posting(900_003, 1, -5)]],
+      ['a changed amount', ['UPDATE postings SET amount_cents = 6 WHERE position = 900001 AND line = 1']],
+      ['a moved row', ['UPDATE postings SET position = 900004 WHERE position = 900001 AND line = 1']],
+      ['a changed currency', ["UPDATE postings SET currency = 'EUR' WHERE position = 900001 AND line = 1"]],
+      ['a removed side', ['DELETE FROM postings WHERE position = 900001 AND line = 1']],
+    ])('refuse %s when the transaction ends', async (_what, statements) => {
+      await expect(inOne(...statements)).rejects.toThrow(/do not sum to zero/);
+      const rows: { sum: string }[] = await db.query('SELECT sum(amount_cents) FROM postings WHERE position > 900000');
+      expect(rows).toEqual([{ sum: '0' }]);
+    });
+
+    it('may go together', async () => {
+      await inOne('DELETE FROM postings WHERE position = 900001');
+    });
+  });
+
+  describe('the check of the ledger', () => {
+    const store = new MemoryEventStore();
+    beforeAll(async () => {
+      for (const { position: _position, ...event } of await playedHistory())
+        await store.append(event.stream, event.revision - 1, [event]);
+    });
+    const check = () => checkLedger(db, store, upcast);
+    /** As somebody would who can switch the constraint off. */
+    const tamper = (statement: string) =>
+      db.transaction(async (t) => {
+        await t.query('SET LOCAL session_replication_role = replica');
+        await t.query(statement);
+      });
+
+    it('finds nothing wrong with what the projector wrote', async () => {
+      const { position, logPosition, postings, differences } = await check();
+      expect(differences).toEqual([]);
+      expect(position).toBe(logPosition);
+      expect(postings).toBeGreaterThan(50);
+    });
+
+    it('names a row that was altered, removed or added, and finds nothing once it is mended', async () => {
+      const [row] = await db.query('SELECT * FROM postings WHERE line = 1 ORDER BY position DESC LIMIT 1');
+      const name = `postings (position ${row.position}, line 1)`;
+      const its = `WHERE position = ${row.position} AND line = 1`;
+      await tamper(`UPDATE postings SET amount_cents = amount_cents + 1 ${its}`);
+      const altered = `${name}: amount_cents is ${BigInt(row.amount_cents) + 1n}, and the log says ${row.amount_cents}.`;
+      expect((await check()).differences).toEqual([altered]);
+      await tamper(`UPDATE postings SET amount_cents = amount_cents - 1, account = 'player:eve' ${its}`);
+      expect((await check()).differences).toEqual([`${name}: account is player:eve, and the log says ${row.account}.`]);
+      await tamper(`UPDATE postings SET account = '${row.account}', line = 7 ${its}`);
+      expect((await check()).differences).toEqual([
+        `${name} is missing.`,
+        `postings (position ${row.position}, line 7) is not in the log.`,
+      ]);
+      await tamper(`UPDATE postings SET line = 1 WHERE position = ${row.position} AND line = 7`);
+      expect((await check()).differences).toEqual([]);
+    });
+
+    it('names a balance that its postings do not add up to, and rows beyond the log', async () => {
+      await tamper(`UPDATE balances SET balance_cents = balance_cents + 5 WHERE account = 'house:rake'`);
+      await tamper(`INSERT INTO postings VALUES (900009, 0, 'x', 'PLAY', 1, 'X', NULL, now())`);
+      expect((await check()).differences).toEqual([
+        'postings (position 900009, line 0) is not in the log.',
+        expect.stringMatching(
+          /^balances \(account house:rake, currency PLAY\): balance_cents is \d+, and the log says/,
+        ),
+      ]);
+      await tamper('DELETE FROM postings WHERE position = 900009');
+      await tamper(`UPDATE balances SET balance_cents = balance_cents - 5 WHERE account = 'house:rake'`);
+      expect((await check()).differences).toEqual([]);
+    });
+
+    it('is matched by the statement of every player', async () => {
+      const page = await statementOf(db, { accountId: 'ada', currency: 'PLAY', first: 200 });
+      const [balance] = await listBalances(db, 'ada');
+      expect(page.rows.reduce((sum, { amountCents }) => sum + amountCents, 0n)).toBe(balance?.balanceCents);
+      expect((await statementOf(db, { accountId: 'ada', currency: 'USD' })).rows).toEqual([]);
+    });
   });
 
   it('are migrated once, however often they are opened', async () => {
     const again = await openDatabase(postgres.url);
-    expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: 1 }]);
+    expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: 2 }]);
     await again.destroy();
   });
 });

@@ -15,6 +15,8 @@ describe('the configuration', () => {
       leaseMs: 30_000,
       cells: availableParallelism(),
       rakeBps: 1000,
+      disputeWindowHours: 48,
+      computePrice: 0,
       logLevel: 'warn',
     });
   });

@@ -19,6 +19,8 @@ const settings = {
   cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
   egress: { env: 'AGON_EGRESS', schema: z.string().min(1).optional() },
   rakeBps: { env: 'AGON_RAKE_BPS', schema: whole(500, 1500).default(1000) },
+  disputeWindowHours: { env: 'AGON_DISPUTE_WINDOW_HOURS', schema: whole(0, 8_760).default(48) },
+  computePrice: { env: 'AGON_COMPUTE_PRICE', schema: whole(0, 1_000_000).default(0) },
   logLevel: {
     env: 'AGON_LOG_LEVEL',
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
@@ -43,6 +45,10 @@ export interface Config {
   readonly egress: string | undefined;
   /** The house's share of a decided pot, in hundredths of a percent: 500 to 1500. */
   readonly rakeBps: number;
+  /** How long winnings can be played with before they can be withdrawn. */
+  readonly disputeWindowHours: number;
+  /** What a seat of a match costs, in hundredths of a compute credit; 0 lets everybody play for free. */
+  readonly computePrice: number;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 }
 

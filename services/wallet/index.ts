@@ -1,3 +1,19 @@
-export { GrantCredits, HoldFunds, PostHold, VoidHold } from './commands.js';
-export { type WalletEvent, walletEvents } from './events.js';
+export {
+  AwardBounty,
+  ClawBackFunds,
+  DepositFunds,
+  ExpireHolds,
+  FreezeWallet,
+  GrantCredits,
+  HoldFunds,
+  PostHold,
+  ReverseSettlement,
+  SetBudget,
+  UnfreezeWallet,
+  VoidHold,
+} from './commands.js';
+export { purseOf, type WalletState, walletDecider } from './decider.js';
+export { type Purpose, type WalletEvent, walletEvents } from './events.js';
+export { ExpiringHolds } from './expiry.js';
 export { wallet } from './module.js';
+export { afford, type PurseSummary, pursesOf, readWallet } from './summary.js';
