@@ -1,17 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Projector, runProjections, type Sink } from '../../projections/engine/projector.js';
+import { Projections } from '../../projections/engine/projections.js';
+import { Projector, type Sink } from '../../projections/engine/projector.js';
 import { openDatabase } from '../../projections/sinks/database.js';
 import { MemorySink } from '../../projections/sinks/memory.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
 import { upcast, views } from '../../projections/views.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
-import type { EventStore, RecordedEvent } from '../../services/kernel/index.js';
+import type { Checkpoints, EventStore, RecordedEvent } from '../../services/kernel/index.js';
 
 /** Lets the projections follow this log, as they do in the arena; a kill ends them wherever they are. */
 export async function followWithProjections(store: EventStore, databaseUrl: string): Promise<void> {
   const sink = new PostgresSink(await openDatabase(databaseUrl));
-  const projectors = views.map((view) => new Projector(view, sink, upcast));
-  await runProjections((checkpoints) => new EmbeddedBus(store, checkpoints), projectors);
+  const makeBus = (checkpoints: Checkpoints) => new EmbeddedBus(store, checkpoints);
+  await new Projections({ views, sink, store, upcast, makeBus }).start();
 }
 
 /** Catches up where the kill left the rows, and compares them with rows built from the beginning. */

@@ -1,4 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Projections } from '../../projections/engine/projections.js';
+import type { Committed } from '../../projections/engine/projector.js';
 import type { Command } from '../../services/kernel/index.js';
 
 /** What the arena counts. */
@@ -33,6 +35,21 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  private readonly batchEvents = new Histogram({
+    name: 'agon_projection_batch_events',
+    help: 'Events that a view took in with one commit.',
+    labelNames: ['view'],
+    buckets: [1, 4, 16, 64, 256, 1024, 4096, 16_384],
+    registers: [this.registry],
+  });
+
+  private readonly poison = new Counter({
+    name: 'agon_projection_errors_total',
+    help: 'Events that a view could not take in, by the code of the error.',
+    labelNames: ['view', 'code'],
+    registers: [this.registry],
+  });
+
   constructor(observe: () => Promise<{ position: number; lag: ReadonlyMap<string, number> }>) {
     collectDefaultMetrics({ register: this.registry });
     const position = new Gauge({ name: 'agon_log_position', help: 'Last position of the log.', registers: [] });
@@ -54,4 +71,35 @@ export class Metrics {
     this.commands.inc({ type: command.type, outcome });
     this.commandSeconds.observe(ms / 1000);
   };
+
+  readonly onCommitted = ({ view, events, letters }: Committed): void => {
+    this.batchEvents.observe({ view: view.name }, events);
+    for (const { code } of letters) this.poison.inc({ view: view.name, code });
+  };
+
+  /** How far each view is behind, what it has put aside, and how far its rebuild is. */
+  watch(projections: Pick<Projections, 'list'>): void {
+    const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['view'], registers: [] });
+    const letters = gauge('agon_projection_dead_letters', 'Events that a view has put aside.');
+    const build = gauge(
+      'agon_projection_build_position',
+      'How far a view that is built anew has come; 0 when none is.',
+    );
+    const lag = new Gauge({
+      name: 'agon_projection_lag_events',
+      help: 'Events of the log that are not in the rows that serve.',
+      labelNames: ['view'],
+      registers: [this.registry],
+      collect: async () => {
+        // A database that is away must not take the other metrics with it.
+        for (const status of await projections.list().catch(() => [])) {
+          const { view } = status;
+          lag.set({ view }, status.lagEvents);
+          letters.set({ view }, status.deadLetters);
+          build.set({ view }, status.build?.position ?? 0);
+        }
+      },
+    });
+    for (const metric of [letters, build]) this.registry.registerMetric(metric);
+  }
 }

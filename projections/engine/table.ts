@@ -30,6 +30,25 @@ export interface RowRef {
 
 export const rowRef = (table: AnyTable, ...key: KeyPart[]): RowRef => ({ table, key });
 
+/** Values that columns must have. */
+export type Match = Readonly<Record<string, KeyPart>>;
+
+/** Which rows a view is going to look at, when their keys are not known: all that have these values. */
+export interface RangeRef {
+  readonly table: AnyTable;
+  readonly match: Match;
+}
+
+export const rowsWhere = <Row extends object>(
+  table: Table<Row>,
+  match: { readonly [Column in keyof Row & string]?: Row[Column] & KeyPart },
+): RangeRef => ({ table, match: match as Match });
+
+export const fitsMatch = (row: object, match: Match): boolean =>
+  Object.entries(match).every(([column, value]) => (row as Record<string, KeyPart>)[column] === value);
+
+export const matchText = (match: Match): string => JSON.stringify(Object.entries(match).map(([k, v]) => [k, `${v}`]));
+
 export const keyText = (key: RowKey): string => key.join('\u0000');
 
 export const keyOf = (table: AnyTable, row: object): RowKey =>

@@ -1,4 +1,5 @@
 import type { ArenaEvent } from '../../services/arena/index.js';
+import type { DomainEvent } from '../../services/kernel/index.js';
 import { rowRef } from '../engine/table.js';
 import { defineView, type Rows } from '../engine/view.js';
 import { type MatchRow, matches, turns } from './table.js';
@@ -10,10 +11,13 @@ const change = (rows: Rows, matchId: string, by: (match: MatchRow) => Partial<Ma
   if (match) rows.put(matches, { ...match, ...by(match) });
 };
 
+/** A settled match that counts no more, whoever says so. */
+type Reversal = DomainEvent<'MatchReversed', { readonly matchId: string }>;
+
 /** Every match with its turns, from proposal to settlement. */
-export const matchesView = defineView<ArenaEvent>({
+export const matchesView = defineView<ArenaEvent | Reversal>({
   name: 'matches',
-  version: 1,
+  version: 2,
   tables: [matches, turns],
   on: {
     MatchProposed: {
@@ -101,6 +105,12 @@ export const matchesView = defineView<ArenaEvent>({
       apply: ({ data, time }, rows) => {
         const { reason, detail } = data;
         change(rows, data.matchId, () => ({ status: 'voided', reason, detail, endedAt: time }));
+      },
+    },
+    MatchReversed: {
+      reads: itsMatch,
+      apply: ({ data }, rows) => {
+        change(rows, data.matchId, () => ({ status: 'reversed', reason: 'reversed', detail: 'It counts no more.' }));
       },
     },
   },

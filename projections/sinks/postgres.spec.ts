@@ -7,7 +7,7 @@ import { type Postgres, startPostgres } from '../../ops/engines/postgres.js';
 import { listAgents } from '../agents/query.js';
 import { ledgerSums, listBalances } from '../balances/query.js';
 import { Projector } from '../engine/projector.js';
-import { playedHistory } from '../history.contract.js';
+import { longHistory, playedHistory } from '../history.contract.js';
 import { leaderboard, ratingHistoryOf } from '../leaderboards/query.js';
 import { listMatches, matchById, turnsOf } from '../matches/query.js';
 import type { matches } from '../matches/table.js';
@@ -38,7 +38,7 @@ sinkContract('PostgreSQL', async () => new PostgresSink(db));
 
 describe('the views on PostgreSQL', () => {
   it('hold the same rows as in memory', async () => {
-    const events = await playedHistory();
+    const events = longHistory(await playedHistory());
     const [memory, sink] = [new MemorySink(), new PostgresSink(db)];
     for (const view of views) {
       await new Projector(view, memory, upcast).project(events);
@@ -72,9 +72,10 @@ describe('the views on PostgreSQL', () => {
     expect(await matchById(db, match!.matchId)).toEqual(match);
     expect((await turnsOf(db, match!.matchId)).map(({ turn }) => turn)).toEqual([1, 2, 3]);
 
-    const standings = await leaderboard(db, 'a', 10);
+    const standings = await leaderboard(db, { game: 'a' }, 10, '2026-01-01T00:00:00.000Z');
     expect(standings.map(({ rank }) => rank)).toEqual(standings.map((_row, i) => i + 1));
-    expect(await ratingHistoryOf(db, 'a', standings[0]!.agentId)).toHaveLength(standings[0]!.games);
+    const { agentId, games } = standings[0]!;
+    expect((await ratingHistoryOf(db, { game: 'a' }, agentId, {})).rows).toHaveLength(games);
     expect(ledgerSums(await listBalances(db))).toEqual({ PLAY: 0n });
   });
 
@@ -94,7 +95,7 @@ describe('the views on PostgreSQL', () => {
 
   it('are migrated once, however often they are opened', async () => {
     const again = await openDatabase(postgres.url);
-    expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: 1 }]);
+    expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: 2 }]);
     await again.destroy();
   });
 });
