@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Projections } from '../../projections/engine/projections.js';
+import type { ProjectionStatus, Projections } from '../../projections/engine/projections.js';
 import type { Committed } from '../../projections/engine/projector.js';
 import type { Command } from '../../services/kernel/index.js';
 
@@ -52,19 +52,21 @@ export class Metrics {
 
   constructor(observe: () => Promise<{ position: number; lag: ReadonlyMap<string, number> }>) {
     collectDefaultMetrics({ register: this.registry });
-    const position = new Gauge({ name: 'agon_log_position', help: 'Last position of the log.', registers: [] });
+    const position = new Gauge({
+      name: 'agon_log_position',
+      help: 'Last position of the log.',
+      registers: [this.registry],
+      collect: async () => position.set((await observe()).position),
+    });
     const lag = new Gauge({
       name: 'agon_consumer_lag_events',
       help: 'Events that a consumer has not taken in yet.',
       labelNames: ['consumer'],
       registers: [this.registry],
       collect: async () => {
-        const observed = await observe();
-        position.set(observed.position);
-        for (const [consumer, events] of observed.lag) lag.set({ consumer }, events);
+        for (const [consumer, events] of (await observe()).lag) lag.set({ consumer }, events);
       },
     });
-    this.registry.registerMetric(position);
   }
 
   readonly onHandled = (command: Command, outcome: string, ms: number): void => {
@@ -79,27 +81,25 @@ export class Metrics {
 
   /** How far each view is behind, what it has put aside, and how far its rebuild is. */
   watch(projections: Pick<Projections, 'list'>): void {
-    const gauge = (name: string, help: string) => new Gauge({ name, help, labelNames: ['view'], registers: [] });
-    const letters = gauge('agon_projection_dead_letters', 'Events that a view has put aside.');
-    const build = gauge(
-      'agon_projection_build_position',
-      'How far a view that is built anew has come; 0 when none is.',
-    );
-    const lag = new Gauge({
-      name: 'agon_projection_lag_events',
-      help: 'Events of the log that are not in the rows that serve.',
-      labelNames: ['view'],
-      registers: [this.registry],
-      collect: async () => {
+    const gauge = (name: string, help: string, valueOf: (status: ProjectionStatus) => number) => {
+      const made = new Gauge({
+        name,
+        help,
+        labelNames: ['view'],
+        registers: [this.registry],
         // A database that is away must not take the other metrics with it.
-        for (const status of await projections.list().catch(() => [])) {
-          const { view } = status;
-          lag.set({ view }, status.lagEvents);
-          letters.set({ view }, status.deadLetters);
-          build.set({ view }, status.build?.position ?? 0);
-        }
-      },
-    });
-    for (const metric of [letters, build]) this.registry.registerMetric(metric);
+        collect: async () => {
+          for (const status of await projections.list().catch(() => []))
+            made.set({ view: status.view }, valueOf(status));
+        },
+      });
+    };
+    gauge('agon_projection_lag_events', 'Events that are not in the rows that serve.', ({ lagEvents }) => lagEvents);
+    gauge('agon_projection_dead_letters', 'Events that a view has put aside.', ({ deadLetters }) => deadLetters);
+    gauge(
+      'agon_projection_build_position',
+      'How far a rebuild is; 0 without one.',
+      ({ build }) => build?.position ?? 0,
+    );
   }
 }

@@ -120,8 +120,12 @@ function firstAbove(ends: readonly number[], value: number): number {
   return low;
 }
 
+/**
+ * By the rank among n + 1 gaps. Counting between the first and the last of a hundred draws instead leaves the ends out,
+ * and makes an interval of 95 percent hold in 93.
+ */
 function quantile(sorted: readonly number[], share: number): number {
-  const at = share * (sorted.length - 1);
+  const at = Math.max(0, Math.min(sorted.length - 1, share * (sorted.length + 1) - 1));
   const [low = 0, high = low] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]];
   return low + (high - low) * (at - Math.floor(at));
 }
