@@ -4,16 +4,19 @@ import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
 import { runSeed, type SeedResult } from './append.js';
 import { withServer } from './databases.js';
+import { type RebuildResult, runRebuildSeed } from './rebuilds.js';
 import { type DrainResult, type RunnerResult, runDrain, runRunnerSeed } from './runner.js';
 import { Reader } from './torn.js';
 
-const help = `Usage: npm run chaos -- append|runner [--seeds N] [--seed S] [--drain N] [--json]
+const help = `Usage: npm run chaos -- append|runner|projections [--seeds N] [--seed S] [--drain N] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
             and projections killed with their writer (every tenth seed) must equal a rebuild
   runner    runners killed at seeded moments in the middle of matches: every match ends with exactly
             one outcome, and money sums to zero; then a long queue is drained, with stops in between
+  projections  projectors killed at seeded moments of batching, rebuilding and swapping: the rows of every
+            view must equal a rebuild from scratch, by hash
 
   --seeds N  how many seeds, from 1 on (20)
   --seed S   this seed alone, to repeat a failure
@@ -41,7 +44,7 @@ try {
     exit(0);
   }
   const [run = '', ...more] = positionals;
-  if (!['append', 'runner'].includes(run) || more.length > 0) {
+  if (!['append', 'runner', 'projections'].includes(run) || more.length > 0) {
     refuse(`There is no chaos run "${positionals.join(' ')}".`);
   }
   const count = wholeNumber('--seeds', values.seeds);
@@ -52,6 +55,10 @@ try {
   if (run === 'append') {
     const results = await withServer((serverUrl) => appendAll(seeds, serverUrl));
     exit(report(results, seconds(), values.json));
+  }
+  if (run === 'projections') {
+    const results = await withServer((serverUrl) => lanes(run, seeds, (seed) => runRebuildSeed(seed, serverUrl)));
+    exit(reportRebuilds(results, seconds(), values.json));
   }
   const drain = values.seed === undefined ? Number(values.drain) : 0;
   if (drain !== 0) wholeNumber('--drain', values.drain);
@@ -129,6 +136,35 @@ function report(results: readonly SeedResult[], seconds: number, json: boolean):
       `${summary.seeds} seeds, ${summary.kills} kills, ${summary.acknowledged} acknowledged commands with ` +
         `${summary.events} events, none of them lost: ${failures.length === 0 ? 'yes' : 'NO'}\n` +
         `${torn.reported + torn.harmless} damaged copies: ${torn.reported} reported, ${torn.harmless} harmless\n` +
+        `${failures.length} failures in ${summary.seconds} s\n`,
+    );
+  }
+  return failures.length === 0 ? 0 : 1;
+}
+
+function reportRebuilds(results: readonly RebuildResult[], seconds: number, json: boolean): number {
+  const sum = (of: (result: RebuildResult) => number) => results.reduce((total, result) => total + of(result), 0);
+  const failures = results.flatMap(({ seed, failures }) => failures.map((what) => ({ seed, what })));
+  const summary = {
+    chaos: 'projections',
+    seeds: results.length,
+    kills: sum((result) => result.kills),
+    killedWhile: {
+      batching: sum((result) => result.killedWhile.batching),
+      building: sum((result) => result.killedWhile.building),
+      swapping: sum((result) => result.killedWhile.swapping),
+    },
+    swaps: sum((result) => result.swaps),
+    views: sum((result) => result.views),
+    failures,
+    seconds: Math.round(seconds * 10) / 10,
+  };
+  if (json) stdout.write(`${JSON.stringify(summary)}\n`);
+  else {
+    const { batching, building, swapping } = summary.killedWhile;
+    stdout.write(
+      `${summary.seeds} seeds, ${summary.kills} kills: ${batching} after a batch, ${building} in a rebuild, ${swapping} at ` +
+        `a swap; ${summary.swaps} swaps\n${summary.views} views compared by hash with a rebuild from scratch: ` +
         `${failures.length} failures in ${summary.seconds} s\n`,
     );
   }

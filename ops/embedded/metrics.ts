@@ -52,13 +52,15 @@ export class Metrics {
 
   constructor(observe: () => Promise<{ position: number; lag: ReadonlyMap<string, number> }>) {
     collectDefaultMetrics({ register: this.registry });
-    const position = new Gauge({
+    const position: Gauge = new Gauge({
       name: 'agon_log_position',
       help: 'Last position of the log.',
       registers: [this.registry],
-      collect: async () => position.set((await observe()).position),
+      collect: async () => {
+        position.set((await observe()).position);
+      },
     });
-    const lag = new Gauge({
+    const lag: Gauge = new Gauge({
       name: 'agon_consumer_lag_events',
       help: 'Events that a consumer has not taken in yet.',
       labelNames: ['consumer'],
@@ -81,7 +83,7 @@ export class Metrics {
 
   /** How far each view is behind, what it has put aside, and how far its rebuild is. */
   watch(projections: Pick<Projections, 'list'>): void {
-    const gauge = (name: string, help: string, valueOf: (status: ProjectionStatus) => number) => {
+    const gauge = (name: string, help: string, pick: (status: ProjectionStatus) => number) => {
       const made = new Gauge({
         name,
         help,
@@ -89,8 +91,7 @@ export class Metrics {
         registers: [this.registry],
         // A database that is away must not take the other metrics with it.
         collect: async () => {
-          for (const status of await projections.list().catch(() => []))
-            made.set({ view: status.view }, valueOf(status));
+          for (const status of await projections.list().catch(() => [])) made.set({ view: status.view }, pick(status));
         },
       });
     };
