@@ -3,13 +3,13 @@ import {
   type AnyTable,
   fitsMatch,
   type KeyPart,
-  keyOf,
   keyText,
   type Match,
   matchText,
   type RangeRef,
   type RowKey,
   type RowRef,
+  rowText,
   type Table,
 } from './table.js';
 
@@ -66,9 +66,11 @@ export function defineView<E extends DomainEvent>(spec: {
 }
 
 interface Kept {
-  readonly key: RowKey;
   /** Undefined once it is removed. */
   readonly row: object | undefined;
+  /** Of a row that was removed. */
+  readonly key: RowKey | undefined;
+  readonly changed: boolean;
 }
 
 type Held = Map<string, Kept>;
@@ -76,16 +78,14 @@ type Held = Map<string, Kept>;
 /** The rows of one batch: what was loaded, and what has changed since. */
 export class WorkingSet implements Rows {
   private readonly rows = new Map<AnyTable, Held>();
-  private readonly dirty = new Map<AnyTable, Held>();
   private readonly ranges = new Set<string>();
-  /** How to undo what the event in hand has done so far. */
-  private journal: (() => void)[] = [];
+  /** How to undo what the event in hand has done so far: where, what, and what was there before. */
+  private journal: [Held, string, Kept | undefined][] = [];
 
   load(table: AnyTable, row: object): void {
-    const key = keyOf(table, row);
-    const held = heldIn(this.rows, table);
-    const text = keyText(key);
-    if (!held.has(text)) held.set(text, { key, row });
+    const held = this.held(table);
+    const text = rowText(table, row);
+    if (!held.has(text)) held.set(text, { row, key: undefined, changed: false });
   }
 
   loadRange({ table, match }: RangeRef, rows: readonly object[]): void {
@@ -98,12 +98,11 @@ export class WorkingSet implements Rows {
   }
 
   put<Row extends object>(table: Table<Row>, row: Row): void {
-    const key = keyOf(table, row);
-    this.change(table, keyText(key), { key, row });
+    this.change(this.held(table), rowText(table, row), { row, key: undefined, changed: true });
   }
 
   remove<Row extends object>(table: Table<Row>, ...key: KeyPart[]): void {
-    this.change(table, keyText(key), { key, row: undefined });
+    this.change(this.held(table), keyText(key), { row: undefined, key, changed: true });
   }
 
   where<Row extends object>(table: Table<Row>, match: { readonly [Column in keyof Row]?: Row[Column] }): Row[] {
@@ -118,7 +117,10 @@ export class WorkingSet implements Rows {
     try {
       change();
     } catch (error) {
-      for (const undo of this.journal.reverse()) undo();
+      for (const [held, text, before] of this.journal.reverse()) {
+        if (before) held.set(text, before);
+        else held.delete(text);
+      }
       throw error;
     }
   }
@@ -130,25 +132,34 @@ export class WorkingSet implements Rows {
 
   /** The keys of rows that are gone. */
   removed(): ReadonlyMap<AnyTable, readonly RowKey[]> {
-    return this.collect(({ key, row }) => (row === undefined ? key : undefined));
+    return this.collect(({ key }) => key);
   }
 
   private collect<T>(pick: (kept: Kept) => T | undefined): Map<AnyTable, T[]> {
     const found = new Map<AnyTable, T[]>();
-    for (const [table, held] of this.dirty) {
-      const picked = [...held.values()].map(pick).filter((each) => each !== undefined);
+    for (const [table, held] of this.rows) {
+      const picked: T[] = [];
+      for (const kept of held.values()) {
+        const each = kept.changed ? pick(kept) : undefined;
+        if (each !== undefined) picked.push(each);
+      }
       if (picked.length > 0) found.set(table, picked);
     }
     return found;
   }
 
-  private change(table: AnyTable, text: string, kept: Kept): void {
-    for (const maps of [this.rows, this.dirty]) {
-      const held = heldIn(maps, table);
-      const before = held.get(text);
-      this.journal.push(() => (before ? held.set(text, before) : held.delete(text)));
-      held.set(text, kept);
+  private change(held: Held, text: string, kept: Kept): void {
+    this.journal.push([held, text, held.get(text)]);
+    held.set(text, kept);
+  }
+
+  private held(table: AnyTable): Held {
+    let held = this.rows.get(table);
+    if (!held) {
+      held = new Map();
+      this.rows.set(table, held);
     }
+    return held;
   }
 }
 
@@ -160,12 +171,3 @@ export class RangeNotLoaded extends AgonError {
 }
 
 const rangeText = (table: AnyTable, match: Match) => `${table.name} ${matchText(match)}`;
-
-function heldIn(maps: Map<AnyTable, Held>, table: AnyTable): Held {
-  let held = maps.get(table);
-  if (!held) {
-    held = new Map();
-    maps.set(table, held);
-  }
-  return held;
-}

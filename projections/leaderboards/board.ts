@@ -1,5 +1,14 @@
 import { eloAfter, INITIAL_RATING } from './elo.js';
-import { estimate, NO_EVIDENCE, periodOf, type Running, rolledTo, UNRATED, withResult } from './glicko2.js';
+import {
+  type Evidence,
+  estimate,
+  NO_EVIDENCE,
+  periodOf,
+  type Running,
+  rolledTo,
+  UNRATED,
+  withResult,
+} from './glicko2.js';
 import type { RatedMatchRow, RatingChangeRow, RatingRow } from './table.js';
 
 /** Calendar quarters of the log's own time, in UTC. */
@@ -45,18 +54,16 @@ export function afterMatch(before: readonly RatingRow[], match: RatedMatchRow): 
   const running = before.map((row) => rolledTo(runningOf(row, day), day));
   const weight = 1 / (before.length - 1);
   return before.map((row, seat) => {
-    let mine = running[seat] as Running;
-    const { start } = mine;
+    const { start, period: day, ...evidence } = running[seat] as Running;
+    let sum: Evidence = evidence;
     running.forEach((other, i) => {
       if (i === seat) return;
       const score = pairScore(scores[seat] ?? 0, scores[i] ?? 0);
-      mine = { ...mine, ...withResult(mine, start, { opponent: other.start, score, weight }) };
+      sum = withResult(sum, start, { opponent: other.start, score, weight });
     });
-    return { ...counted(row, scores, seat), ...glickoColumns(mine), rating: elo[seat] ?? row.rating, ...last(match) };
+    return standing(row, match, seat, elo[seat] ?? row.rating, { start, period: day, ...sum });
   });
 }
-
-const last = ({ matchId, at }: RatedMatchRow) => ({ lastMatchId: matchId, updatedAt: at });
 
 /** A newcomer has no idle days behind it. */
 const runningOf = (row: RatingRow, day: number): Running => ({
@@ -66,35 +73,37 @@ const runningOf = (row: RatingRow, day: number): Running => ({
   surprise: row.surprise,
 });
 
-function glickoColumns(running: Running) {
-  const { period, start, information, surprise } = running;
+/** Won is who did better than everybody else, lost who did worse than somebody. Written out: it is made for every seat. */
+function standing(row: RatingRow, match: RatedMatchRow, seat: number, rating: number, running: Running): RatingRow {
+  let best = Number.NEGATIVE_INFINITY;
+  match.seats.forEach(({ score }, other) => {
+    if (other !== seat) best = Math.max(best, score);
+  });
+  const score = pairScore(match.seats[seat]?.score ?? 0, best);
+  const streak = score === 1 ? Math.max(0, row.streak) + 1 : score === 0 ? Math.min(0, row.streak) - 1 : 0;
   const now = estimate(running);
   return {
-    glicko: now.rating,
-    deviation: now.deviation,
-    volatility: now.volatility,
-    period,
-    startGlicko: start.rating,
-    startDeviation: start.deviation,
-    startVolatility: start.volatility,
-    information,
-    surprise,
-  };
-}
-
-/** Won is who did better than everybody else, lost who did worse than somebody. */
-function counted(row: RatingRow, scores: readonly number[], seat: number): RatingRow {
-  const best = Math.max(...scores.filter((_score, other) => other !== seat));
-  const score = pairScore(scores[seat] ?? 0, best);
-  const streak = score === 1 ? Math.max(0, row.streak) + 1 : score === 0 ? Math.min(0, row.streak) - 1 : 0;
-  return {
-    ...row,
+    season: row.season,
+    game: row.game,
+    agentId: row.agentId,
+    rating,
     games: row.games + 1,
     wins: row.wins + Number(score === 1),
     draws: row.draws + Number(score === 0.5),
     losses: row.losses + Number(score === 0),
     streak,
     bestStreak: Math.max(row.bestStreak, streak),
+    glicko: now.rating,
+    deviation: now.deviation,
+    volatility: now.volatility,
+    period: running.period,
+    startGlicko: running.start.rating,
+    startDeviation: running.start.deviation,
+    startVolatility: running.start.volatility,
+    information: running.information,
+    surprise: running.surprise,
+    lastMatchId: match.matchId,
+    updatedAt: match.at,
   };
 }
 

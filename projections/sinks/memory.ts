@@ -8,6 +8,7 @@ import {
   keyText,
   type Match,
   type RowKey,
+  rowText,
   type Table,
 } from '../engine/table.js';
 import type { View } from '../engine/view.js';
@@ -47,7 +48,7 @@ export class MemorySink implements RebuildingSink {
     for (const [table, changed] of changes) {
       const rows = this.tables.get(table.name) ?? new Map<string, object>();
       this.tables.set(table.name, rows);
-      for (const row of changed) rows.set(keyText(keyOf(table, row)), row);
+      for (const row of changed) rows.set(rowText(table, row), row);
     }
     for (const [table, keys] of also.removed ?? []) {
       for (const key of keys) this.tables.get(table.name)?.delete(keyText(key));

@@ -1,7 +1,15 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { AgonError } from '../../services/kernel/index.js';
 import type { Also, BuriedEvent, RebuildingSink, Sink, Standing } from '../engine/sink.js';
-import { type AnyTable, type Cell, columnName, type Match, type RowKey, type Table } from '../engine/table.js';
+import {
+  type AnyTable,
+  type Cell,
+  type ColumnType,
+  columnName,
+  type Match,
+  type RowKey,
+  type Table,
+} from '../engine/table.js';
 import type { View } from '../engine/view.js';
 import { copyOf, schemaOf, swapIn } from './shadow.js';
 
@@ -193,16 +201,22 @@ export function upsert(table: AnyTable): string {
 }
 
 export function columnsOf(table: AnyTable, rows: readonly object[]): unknown[][] {
-  return propertiesOf(table).map(([property, type]) =>
-    rows.map((row) => {
+  return propertiesOf(table).map(([property, type]) => {
+    const cellOf = writers[type] ?? ((cell: Cell) => cell);
+    return rows.map((row) => {
       const cell = (row as Record<string, Cell>)[property] ?? null;
-      if (cell === null) return null;
-      if (type === 'jsonb') return JSON.stringify(cell).replaceAll('\\u0000', '\uFFFD');
-      if (type === 'text') return (cell as string).replaceAll('\0', '\uFFFD');
-      return type === 'int8' || type === 'numeric' ? cell.toString() : cell;
-    }),
-  );
+      return cell === null ? null : cellOf(cell);
+    });
+  });
 }
+
+/** PostgreSQL's text has no NUL. */
+const writers: Partial<Record<ColumnType, (cell: Cell) => unknown>> = {
+  jsonb: (cell) => JSON.stringify(cell).replaceAll('\\u0000', '\uFFFD'),
+  text: (cell) => ((cell as string).includes('\0') ? (cell as string).replaceAll('\0', '\uFFFD') : cell),
+  int8: String,
+  numeric: String,
+};
 
 /** A database row as the view's own row: camel case, bigint for int8, ISO 8601 for times. */
 export function fromDatabase(table: AnyTable, row: Record<string, Cell>): object {
