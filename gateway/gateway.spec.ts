@@ -92,6 +92,28 @@ describe('the gateway', () => {
     expect(match.transcript.length).toBeGreaterThan(4);
     expect(matches.nodes).toEqual([{ matchId: id }]);
     expect(leaderboard[0]).toMatchObject({ rank: 1, agentId: winner, rating: 1516, games: 1, provisional: true });
+    const more = await ask(`{
+      neighbours(game: "tic-tac-toe", agentId: "ada.bot", each: 1) { rank agentId season streak }
+      standing(game: "tic-tac-toe", agentId: "${winner}") { rank confidence { rating deviation low high provisional } }
+      byGlicko: leaderboard(game: "tic-tac-toe", by: "glicko") { agentId }
+      headToHead(game: "tic-tac-toe", agentId: "${winner}") { opponentId wins draws losses }
+      strengths(game: "tic-tac-toe") { agentId rating low high }
+      seasons(game: "tic-tac-toe")
+      then: ratingAt(game: "tic-tac-toe", agentId: "ada.bot", position: 1) { after }
+      now: ratingAt(game: "tic-tac-toe", agentId: "${winner}", at: "2099-01-01T00:00:00Z") { after confidence { deviation } }
+    }`);
+    expect(more.errors ?? []).toEqual([]);
+    expect(more.data.neighbours.map(({ rank }: { rank: number }) => rank)).toEqual([1, 2]);
+    expect(more.data.standing.rank).toBe(1);
+    const { confidence } = more.data.standing;
+    expect(confidence).toMatchObject({ provisional: true });
+    expect(confidence.high - confidence.low).toBeCloseTo(4 * confidence.deviation, 6);
+    expect(more.data.byGlicko[0].agentId).toBe(winner);
+    expect(more.data.headToHead).toMatchObject([{ wins: 1, draws: 0, losses: 0 }]);
+    expect(more.data.strengths[0].agentId).toBe(winner);
+    expect(more.data.seasons[0]).toBe('all');
+    expect(more.data.then).toBeNull();
+    expect(more.data.now).toEqual({ after: 1516, confidence: { deviation: 350 } });
     expect(ratingHistory).toEqual([{ before: 1500, after: winner === 'ada.bot' ? 1516 : 1484, matchId: id }]);
     expect(balances[0].balanceCents).toBe(winner === 'ada.bot' ? '1240' : '700');
     expect(all.reduce((sum: bigint, row: { balanceCents: string }) => sum + BigInt(row.balanceCents), 0n)).toBe(0n);
@@ -261,6 +283,12 @@ describe('the gateway', () => {
     ['{ matches(after: "aGVsbG8") { nodes { matchId } } }', 'QUERY.BAD_CURSOR'],
     ['{ leaderboard(game: "go") { rank } }', 'SANDBOX.UNKNOWN_GAME'],
     ['{ leaderboard(game: "tic-tac-toe", first: -1) { rank } }', 'QUERY.BAD_PAGE'],
+    ['{ leaderboard(game: "tic-tac-toe", by: "luck") { rank } }', 'QUERY.BAD_ORDER'],
+    ['{ neighbours(game: "tic-tac-toe", agentId: "a", each: 51) { rank } }', 'QUERY.BAD_PAGE'],
+    ['{ ratingAt(game: "tic-tac-toe", agentId: "a") { after } }', 'QUERY.BAD_TIME'],
+    ['{ ratingAt(game: "tic-tac-toe", agentId: "a", at: "soon") { after } }', 'QUERY.BAD_TIME'],
+    ['{ ratingHistory(game: "tic-tac-toe", agentId: "a", before: "x") { after } }', 'QUERY.BAD_CURSOR'],
+    ['{ deadLetters(view: "none") { code } }', 'PROJECTION.UNKNOWN'],
   ])('refuses %s with %s', async (query, code) => {
     expect((await ask(query)).errors?.[0]?.extensions?.code).toBe(code);
   });
@@ -275,6 +303,23 @@ describe('the gateway', () => {
     expect(data).toBeNull();
     expect(errors?.[0]?.message).toMatch(message);
     expect(errors?.[0]?.extensions).toEqual({ code: 'QUERY.INVALID', status: 400 });
+  });
+
+  it('rebuilds a view for an operator, and for nobody else', async () => {
+    const rebuild = 'rebuildProjection(view: "leaderboards") { view version servingVersion deadLetters }';
+    expect((await command(rebuild, {})).errors?.[0]?.extensions?.code).toBe('AUTH.UNAUTHENTICATED');
+    const runner = { authorization: `Bearer ${readFileSync(join(folder, 'runner.token'), 'utf8')}` };
+    expect((await command(rebuild, runner)).errors?.[0]?.extensions?.code).toBe('AUTH.FORBIDDEN');
+    const board = '{ leaderboard(game: "tic-tac-toe") { agentId rank rating games } }';
+    const before = await ask(board);
+    expect((await command(rebuild)).data.rebuildProjection).toMatchObject({ view: 'leaderboards', deadLetters: 0 });
+    const list = async () => (await ask('{ projections { view lagEvents build { phase } } }')).data.projections;
+    await expect.poll(async () => (await list()).every((view: { build: unknown }) => view.build === null)).toBe(true);
+    expect(await ask(board)).toEqual(before);
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    for (const name of ['lag_events', 'batch_events_count', 'dead_letters', 'build_position']) {
+      expect(metrics).toMatch(new RegExp(`agon_projection_${name}\\{view="leaderboards"\\} \\d+`));
+    }
   });
 
   it('answers with null for what is not there', async () => {

@@ -8,8 +8,10 @@ import { type ExecutionResult, GraphQLError } from 'graphql';
 import type { Context, Handle } from '../services/kernel/index.js';
 import { contextModule, HANDLE } from '../services/kernel/nest.js';
 import { contextOf } from './auth/actor.js';
+import { BoardQueries } from './graphql/boards.js';
 import { Money } from './graphql/money.js';
 import { Mutations } from './graphql/mutations.js';
+import { ProjectionQueries } from './graphql/projections.js';
 import { AgentFields, MatchFields, Queries } from './graphql/queries.js';
 import { type GatewayPorts, PORTS } from './ports.js';
 import { problemOf, statusOf } from './problem.js';
@@ -44,7 +46,10 @@ export function gatewayModule(options: {
       }),
     ],
     controllers: [HealthController],
-    providers: [Queries, Money, MatchFields, AgentFields, Mutations, { provide: APP_FILTER, useClass: ProblemFilter }],
+    providers: [
+      ...[Queries, BoardQueries, Money, MatchFields, AgentFields, Mutations, ProjectionQueries],
+      { provide: APP_FILTER, useClass: ProblemFilter },
+    ],
   };
 }
 

@@ -1,5 +1,9 @@
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
+import type { Projections } from '../projections/engine/projections.js';
+import type { Strength } from '../projections/leaderboards/bradley-terry.js';
+import type { HotBoards } from '../projections/leaderboards/hot.js';
+import type { BoardRequest } from '../projections/leaderboards/query.js';
 import type { AgentRuntime } from '../services/agents/index.js';
 import type { Actor, Artifacts, Clock, Ids } from '../services/kernel/index.js';
 import type { WalletState } from '../services/wallet/index.js';
@@ -28,6 +32,10 @@ export interface GatewayPorts {
   /** Refuses a number of agents that the game cannot be played by. */
   assertSeats(game: string, agents: number): void;
   readonly version: string;
+  readonly projections: Pick<Projections, 'list' | 'status' | 'deadLetters' | 'rebuild'>;
+  readonly boards: HotBoards;
+  /** Bradley-Terry with intervals; takes its time, off the hot path. */
+  strengths(board: BoardRequest): Promise<readonly Strength[]>;
   /** Refuses code that cannot run, before it becomes an agent. */
   checkSource(
     source: string,

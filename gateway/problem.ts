@@ -19,6 +19,7 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   'RUNNERS.UNKNOWN': 404,
   'RUNNERS.': 409,
   'QUERY.': 400,
+  'PROJECTION.UNKNOWN': 404,
   'EVENT.NOT_JSON': 400,
   'MONEY.': 400,
   'SANDBOX.UNKNOWN_GAME': 400,

@@ -102,3 +102,34 @@ export async function playedHistory(matches = 24): Promise<readonly RecordedEven
   }
   return store.readAll({});
 }
+
+/** The same history over months instead of a moment, with some settled matches taken back later on. */
+export function longHistory(history: readonly RecordedEvent[]): RecordedEvent[] {
+  const events: RecordedEvent[] = [];
+  const due: RecordedEvent[] = [];
+  let settled = 0;
+  for (const event of history) {
+    events.push(event);
+    if (event.type === 'MatchSettled' && settled++ % 4 === 1) due.push(reversalOf(event, 'MatchVoided'));
+    // Some at once, so that both are in one batch, and some long after.
+    if (due.length > 0 && (settled % 8 === 2 || due.length > 2)) events.push(due.shift() as RecordedEvent);
+  }
+  return renumbered([...events, ...due]);
+}
+
+export const reversalOf = (settled: RecordedEvent, type: 'MatchVoided' | 'MatchReversed'): RecordedEvent => ({
+  ...settled,
+  id: derivedId(settled.id, type),
+  type,
+  version: 1,
+  revision: settled.revision + 1,
+  data: { ...(settled.data as object), reason: 'operator', detail: 'It counts no more.' },
+});
+
+/** Positions without gaps, and eight hours between events. */
+export const renumbered = (events: readonly RecordedEvent[]): RecordedEvent[] =>
+  events.map((event, i) => ({
+    ...event,
+    position: i + 1,
+    time: new Date(Date.parse(AT) + i * 8 * 3_600_000).toISOString(),
+  }));

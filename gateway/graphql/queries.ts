@@ -3,12 +3,10 @@ import { Args, Int, Parent, Query, ResolveField, Resolver } from '@nestjs/graphq
 import { agentById, listAgents, versionsOf } from '../../projections/agents/query.js';
 import { listBalances } from '../../projections/balances/query.js';
 import { PAGE_MAX, type Page } from '../../projections/engine/page.js';
-import { leaderboard, ratingHistoryOf } from '../../projections/leaderboards/query.js';
 import { listMatches, matchById, turnsOf } from '../../projections/matches/query.js';
 import type { MatchRow } from '../../projections/matches/table.js';
-import { AgonError } from '../../services/kernel/index.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
-import { Agent, AgentPage, AgentVersion, Balance, Match, MatchPage, RatingChange, Standing, Turn } from './types.js';
+import { Agent, AgentPage, AgentVersion, Balance, Match, MatchPage, Turn } from './types.js';
 
 export const FIRST = { type: () => Int, nullable: true, description: `1 to ${PAGE_MAX}; 20 when left out.` } as const;
 export const TEXT = { type: () => String, nullable: true } as const;
@@ -53,23 +51,6 @@ export class Queries {
   async match(@Args('matchId', { type: () => String }) matchId: string) {
     const row = await matchById(this.ports.database, matchId);
     return row && matchOf(row);
-  }
-
-  @Query(() => [Standing])
-  leaderboard(@Args('game', { type: () => String }) game: string, @Args('first', FIRST) first = 20) {
-    if (!this.ports.games.includes(game)) {
-      throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${this.ports.games.join(', ')}.`);
-    }
-    if (first < 1 || first > PAGE_MAX) throw new AgonError('QUERY.BAD_PAGE', `first is 1 to ${PAGE_MAX}.`);
-    return leaderboard(this.ports.database, game, first);
-  }
-
-  @Query(() => [RatingChange], { description: 'How a rating came about, match by match.' })
-  ratingHistory(
-    @Args('game', { type: () => String }) game: string,
-    @Args('agentId', { type: () => String }) agentId: string,
-  ) {
-    return ratingHistoryOf(this.ports.database, game, agentId);
   }
 
   @Query(() => [Balance])

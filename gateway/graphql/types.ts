@@ -79,11 +79,25 @@ export class MatchPage {
   @Field(() => PageInfo) pageInfo!: PageInfo;
 }
 
+@ObjectType({ description: 'Glicko-2: a rating, and how certain it is.' })
+export class Confidence {
+  @Field(() => Float) rating!: number;
+  @Field(() => Float, { description: 'The rating deviation; it grows on days without a match.' }) deviation!: number;
+  @Field(() => Float, { description: 'The rating less two deviations.' }) low!: number;
+  @Field(() => Float, { description: 'The rating and two deviations.' }) high!: number;
+  @Field(() => Float) volatility!: number;
+  @Field(() => Boolean, { description: 'A deviation of 110 or more.' }) provisional!: boolean;
+}
+
 @ObjectType()
 export class Standing {
   @Field(() => Int) rank!: number;
+  @Field(() => String) season!: string;
   @Field(() => String) agentId!: string;
-  @Field(() => Float) rating!: number;
+  @Field(() => Float, { description: 'Elo.' }) rating!: number;
+  @Field(() => Confidence) confidence!: Confidence;
+  @Field(() => Int, { description: 'Wins in a row; losses as a negative number.' }) streak!: number;
+  @Field(() => Int, { description: 'The most wins in a row.' }) bestStreak!: number;
   @Field(() => Int) games!: number;
   @Field(() => Int) wins!: number;
   @Field(() => Int) draws!: number;
@@ -93,11 +107,69 @@ export class Standing {
 
 @ObjectType()
 export class RatingChange {
+  @Field(() => String) season!: string;
+  @Field(() => String, { description: 'Of the settlement in the log.' }) position!: string;
   @Field(() => Int) games!: number;
   @Field(() => String) matchId!: string;
   @Field(() => Float) before!: number;
   @Field(() => Float) after!: number;
+  @Field(() => Float, { description: 'Glicko-2 after the match.' }) glicko!: number;
+  @Field(() => Float) deviation!: number;
+  @Field(() => Float) volatility!: number;
   @Field(() => String) at!: string;
+}
+
+@ObjectType({ description: 'How an agent stood at a moment of the past.' })
+export class PastRating extends RatingChange {
+  @Field(() => Confidence, { description: 'As of the moment asked for.' }) confidence!: Confidence;
+}
+
+@ObjectType({ description: 'How one agent did against another.' })
+export class HeadToHead {
+  @Field(() => String) agentId!: string;
+  @Field(() => String) opponentId!: string;
+  @Field(() => Int) wins!: number;
+  @Field(() => Int) draws!: number;
+  @Field(() => Int) losses!: number;
+}
+
+@ObjectType({ description: 'Bradley-Terry strength with the interval of a hundred resamplings, 2.5 to 97.5 percent.' })
+export class Strength {
+  @Field(() => String) agentId!: string;
+  @Field(() => Float, { description: 'On the scale of Elo, with the mean of all at 1500.' }) rating!: number;
+  @Field(() => Float) low!: number;
+  @Field(() => Float) high!: number;
+}
+
+@ObjectType()
+export class Build {
+  @Field(() => String, { description: 'building or swapping.' }) phase!: string;
+  @Field(() => Int) position!: number;
+  @Field(() => Int) total!: number;
+  @Field(() => Int) eventsPerSecond!: number;
+  @Field(() => Int) secondsLeft!: number;
+}
+
+@ObjectType({ description: 'A view of the log, and how far it has come.' })
+export class Projection {
+  @Field(() => String) view!: string;
+  @Field(() => Int, { description: 'Of the code.' }) version!: number;
+  @Field(() => Int, { nullable: true, description: 'Of the rows that serve.' }) servingVersion!: number | null;
+  @Field(() => Int) position!: number;
+  @Field(() => Int) lagEvents!: number;
+  @Field(() => Int) deadLetters!: number;
+  @Field(() => Build, { nullable: true, description: 'What is being built beside it.' }) build!: Build | null;
+}
+
+@ObjectType({ description: 'An event that a view could not take in.' })
+export class DeadLetter {
+  @Field(() => String) group!: string;
+  @Field(() => Int) position!: number;
+  @Field(() => String) eventId!: string;
+  @Field(() => String) type!: string;
+  @Field(() => Int) version!: number;
+  @Field(() => String) code!: string;
+  @Field(() => String) message!: string;
 }
 
 @ObjectType({ description: 'An account of the ledger, such as player:<name>, escrow or house:rake.' })

@@ -12,10 +12,11 @@ const [game, currency, stakeCents, driver] = ['connect-four', 'PLAY', '500', 'qu
 
 /**
  * Fills a store with what an arena's log looks like: staked matches of two, with their turns, and the wallets behind
- * them. Returns how many events there are; it stops at the first whole match beyond the number asked for.
+ * them. Returns how many events there are; it stops at the first whole match beyond the number asked for. Whoever writes
+ * into the same store again gives other wallets by a suffix: their streams begin anew.
  */
-export async function writeHistory(store: EventStore, eventsMin: number): Promise<number> {
-  const wallets = Array.from({ length: ACCOUNTS }, (_, i) => new StreamWriter(`wallet-player-${i}`));
+export async function writeHistory(store: EventStore, eventsMin: number, suffix = ''): Promise<number> {
+  const wallets = Array.from({ length: ACCOUNTS }, (_, i) => new StreamWriter(`wallet-player-${i}${suffix}`));
   let count = 0;
   while (count < eventsMin) {
     const appends: Promise<unknown>[] = [];

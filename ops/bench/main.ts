@@ -4,6 +4,7 @@ import { asAgonError } from '../../services/kernel/index.js';
 import { append } from './append.js';
 import { command } from './command.js';
 import { matches } from './matches.js';
+import { project } from './project.js';
 import { replay } from './replay.js';
 import { type BenchOptions, type Report, tableOf } from './rounds.js';
 import { sandbox } from './sandbox.js';
@@ -13,6 +14,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report
   append,
   command,
   replay,
+  project,
   matches,
   sandbox,
   settle,
@@ -23,6 +25,7 @@ const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
   append    events appended and acknowledged a second: ours, a raw file, SQLite, emmett on PostgreSQL
   command   the whole write path against bare appends
   replay    folding a million events against parsing them as JSON
+  project   a million events into balances and leaderboards against a transaction an event, and against bare unnest
   matches   connect-four matches of random agents against kaggle-environments' ConnectX
   settle    settlements, holds and payouts included, against bare appends and against PostgreSQL transactions
   sandbox   a call into a process sandbox against a bare pipe, and starting one against a bare interpreter

@@ -4,11 +4,12 @@ import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
 import { runSeed, type SeedResult } from './append.js';
 import { withServer } from './databases.js';
+import { type RebuildResult, runRebuildSeed } from './rebuilds.js';
 import { type DrainResult, type RunnerResult, runDrain, runRunnerSeed } from './runner.js';
 import { runSettleSeed, type SettleResult } from './settle.js';
 import { Reader } from './torn.js';
 
-const help = `Usage: npm run chaos -- append|runner|settle [--seeds N] [--seed S] [--drain N] [--json]
+const help = `Usage: npm run chaos -- append|runner|settle|projections [--seeds N] [--seed S] [--drain N] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
@@ -17,6 +18,8 @@ const help = `Usage: npm run chaos -- append|runner|settle [--seeds N] [--seed S
             one outcome, and money sums to zero; then a long queue is drained, with stops in between
   settle    a house that plays for money killed around escrow, settlement, payout and reversal:
             after the restart money sums to zero and no match pays a wallet twice
+  projections  projectors killed at seeded moments of batching, rebuilding and swapping: the rows of every
+            view must equal a rebuild from scratch, by hash
 
   --seeds N  how many seeds, from 1 on (20)
   --seed S   this seed alone, to repeat a failure
@@ -44,7 +47,7 @@ try {
     exit(0);
   }
   const [run = '', ...more] = positionals;
-  if (!['append', 'runner', 'settle'].includes(run) || more.length > 0) {
+  if (!['append', 'runner', 'settle', 'projections'].includes(run) || more.length > 0) {
     refuse(`There is no chaos run "${positionals.join(' ')}".`);
   }
   const count = wholeNumber('--seeds', values.seeds);
@@ -57,6 +60,10 @@ try {
     exit(report(results, seconds(), values.json));
   }
   if (run === 'settle') exit(reportSettle(await lanes('settle', seeds, runSettleSeed), seconds(), values.json));
+  if (run === 'projections') {
+    const results = await withServer((serverUrl) => lanes(run, seeds, (seed) => runRebuildSeed(seed, serverUrl)));
+    exit(reportRebuilds(results, seconds(), values.json));
+  }
   const drain = values.seed === undefined ? Number(values.drain) : 0;
   if (drain !== 0) wholeNumber('--drain', values.drain);
   const results = await lanes('runner', seeds, runRunnerSeed);
@@ -133,6 +140,35 @@ function report(results: readonly SeedResult[], seconds: number, json: boolean):
       `${summary.seeds} seeds, ${summary.kills} kills, ${summary.acknowledged} acknowledged commands with ` +
         `${summary.events} events, none of them lost: ${failures.length === 0 ? 'yes' : 'NO'}\n` +
         `${torn.reported + torn.harmless} damaged copies: ${torn.reported} reported, ${torn.harmless} harmless\n` +
+        `${failures.length} failures in ${summary.seconds} s\n`,
+    );
+  }
+  return failures.length === 0 ? 0 : 1;
+}
+
+function reportRebuilds(results: readonly RebuildResult[], seconds: number, json: boolean): number {
+  const sum = (of: (result: RebuildResult) => number) => results.reduce((total, result) => total + of(result), 0);
+  const failures = results.flatMap(({ seed, failures }) => failures.map((what) => ({ seed, what })));
+  const summary = {
+    chaos: 'projections',
+    seeds: results.length,
+    kills: sum((result) => result.kills),
+    killedWhile: {
+      batching: sum((result) => result.killedWhile.batching),
+      building: sum((result) => result.killedWhile.building),
+      swapping: sum((result) => result.killedWhile.swapping),
+    },
+    swaps: sum((result) => result.swaps),
+    views: sum((result) => result.views),
+    failures,
+    seconds: Math.round(seconds * 10) / 10,
+  };
+  if (json) stdout.write(`${JSON.stringify(summary)}\n`);
+  else {
+    const { batching, building, swapping } = summary.killedWhile;
+    stdout.write(
+      `${summary.seeds} seeds, ${summary.kills} kills: ${batching} after a batch, ${building} in a rebuild, ${swapping} at ` +
+        `a swap; ${summary.swaps} swaps\n${summary.views} views compared by hash with a rebuild from scratch: ` +
         `${failures.length} failures in ${summary.seconds} s\n`,
     );
   }

@@ -1,12 +1,14 @@
 import { availableParallelism } from 'node:os';
 import { argv, env, exit, stderr, stdout } from 'node:process';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { views } from '../../projections/views.js';
 import { agentRuntimes, gameNamed, gameNames } from '../../sandbox-runner/index.js';
 import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
 import {
+  type BoardFlags,
   listMatches,
   registerOwner,
   showLeaderboard,
@@ -114,7 +116,42 @@ command(
 
 command(program, 'leaderboard', 'Show the ratings, recomputed from the log.')
   .argument('[game]', `one of ${gameNames.join(', ')}; all when left out`)
-  .action(run((game: string | undefined, flags: Flags) => showLeaderboard(dataDirOf(flags), game, flags)));
+  .option('--season <season>', 'a quarter as 2026-Q1, or all of them', 'all')
+  .addOption(new Option('--by <rating>', 'what to rank by').choices(['elo', 'glicko']).default('elo'))
+  .option('--head-to-head', 'show who beat whom, too')
+  .action(run((game: string | undefined, flags: Flags & BoardFlags) => showLeaderboard(dataDirOf(flags), game, flags)));
+
+const projections = program.command('projections').description('Look after the read models.').exitOverride();
+const aView = (name: string) => `${name}: one of ${views.map((view) => view.name).join(', ')}`;
+const readModels = () => import('./projections.js');
+command(projections, 'list', 'Show how far each view is, what it has put aside, and what is being built.').action(
+  run(async (flags: Flags) => (await readModels()).listProjections(dataDirOf(flags), flags)),
+);
+command(
+  projections,
+  'rebuild',
+  'Build a view anew from the log beside the one that serves, then swap them. Goes on with a build that was interrupted.',
+)
+  .argument('<view>', aView('the view'))
+  .action(
+    run(async (view: string, flags: Flags) => (await readModels()).rebuildProjection(dataDirOf(flags), view, flags)),
+  );
+command(projections, 'dead-letters', 'Show the events that views could not take in, with the reason.')
+  .argument('[view]', aView('only of this view'))
+  .action(
+    run(async (view: string | undefined, flags: Flags) =>
+      (await readModels()).showDeadLetters(dataDirOf(flags), view, flags),
+    ),
+  );
+command(
+  projections,
+  'replay',
+  "Take a view's dead letters in again, each at its place in the log. Exits 1 if some still cannot be taken in.",
+)
+  .argument('<view>', aView('the view'))
+  .action(
+    run(async (view: string, flags: Flags) => (await readModels()).replayProjection(dataDirOf(flags), view, flags)),
+  );
 
 const log = program.command('log').description('Read and check the event log.').exitOverride();
 command(log, 'tail', 'Show the last events.')
@@ -228,7 +265,9 @@ command(ledger, 'trial-balance', 'Show all accounts, recomputed from the log. Ex
 function codeFor(error: unknown, options: OutputOptions): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   printError(options, error);
-  const usage = ['CONFIG.INVALID', 'CONFIG.UNKNOWN', 'SANDBOX.UNKNOWN_GAME'].some((code) => isAgonError(error, code));
+  const usage = ['CONFIG.INVALID', 'CONFIG.UNKNOWN', 'SANDBOX.UNKNOWN_GAME', 'PROJECTION.UNKNOWN'].some((code) =>
+    isAgonError(error, code),
+  );
   return usage ? EXIT.usage : EXIT.failed;
 }
 

@@ -29,12 +29,11 @@ export async function withLog<T>(dataDir: string, use: (store: EventStore) => Pr
 export async function readView(store: EventStore, view: View): Promise<MemorySink> {
   const sink = new MemorySink();
   const projector = new Projector(view, sink, upcast);
-  const wanted = new Set(view.types);
   for (let after = 0; ; ) {
     const events = await store.readAll({ after, limit: 1024 });
     const last = events.at(-1);
     if (!last) return sink;
-    await projector.project(events.filter((event) => wanted.has(event.type)));
+    await projector.project(events);
     after = last.position;
   }
 }

@@ -68,21 +68,21 @@ export function csv(head: readonly string[], rows: readonly (readonly string[])[
 const visible = (text: string) => [...text.replace(/\u001b\[\d+m/g, '')].length;
 
 /** A progress bar on a terminal's standard error; elsewhere a line at each tenth, if it takes long enough to wonder. */
-export function progress(label: string): { at(done: number, total: number): void; end(): void } {
+export function progress(label: string): { at(done: number, total: number, note?: string): void; end(): void } {
   const width = 28;
   const startedMs = performance.now();
   let lastTenth = 0;
   return {
-    at(done, total) {
+    at(done, total, note) {
       const share = total === 0 ? 1 : done / total;
       if (stderr.isTTY) {
         const filled = Math.round(share * width);
         const bar = '█'.repeat(filled) + '░'.repeat(width - filled);
         const leftS = done > 0 ? (((performance.now() - startedMs) / done) * (total - done)) / 1000 : 0;
-        stderr.write(`\r${label} ${bar} ${done}/${total}  ${Math.ceil(leftS)} s left   `);
+        stderr.write(`\r${label} ${bar} ${done}/${total}  ${note ?? `${Math.ceil(leftS)} s left`}   `);
       } else if (Math.floor(share * 10) > lastTenth && performance.now() - startedMs > QUIET_MS) {
         lastTenth = Math.floor(share * 10);
-        stderr.write(`${label} ${done}/${total}\n`);
+        stderr.write(`${label} ${done}/${total}${note ? `  ${note}` : ''}\n`);
       }
     },
     end() {

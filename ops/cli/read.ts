@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { stdout } from 'node:process';
-import { rank, type Standing } from '../../projections/leaderboards/query.js';
-import { ratings } from '../../projections/leaderboards/table.js';
+import { type RankedBy, rank, type Standing } from '../../projections/leaderboards/query.js';
+import { type HeadToHeadRow, headToHead, ratings } from '../../projections/leaderboards/table.js';
 import { leaderboardsView } from '../../projections/leaderboards/view.js';
 import { type MatchRow, matches, turns } from '../../projections/matches/table.js';
 import { matchesView } from '../../projections/matches/view.js';
@@ -12,6 +12,7 @@ import {
   type EventStore,
   isAgonError,
   type RecordedEvent,
+  systemClock,
   upcasterOf,
 } from '../../services/kernel/index.js';
 import { holderOf } from '../embedded/data-folder.js';
@@ -29,26 +30,63 @@ export function leaderboardText(game: string, standings: readonly Standing[]): s
     `${row.rank}`,
     row.agentId,
     `${row.rating.toFixed(0)}${row.provisional ? '?' : ' '}`,
+    `${row.confidence.rating.toFixed(0)} ± ${(2 * row.confidence.deviation).toFixed(0)}${row.confidence.provisional ? '?' : ' '}`,
     `${row.games}`,
     `${row.wins}`,
     `${row.draws}`,
     `${row.losses}`,
+    row.streak > 0 ? `+${row.streak}` : `${row.streak}`,
   ]);
-  const head = ['#', 'agent', 'rating ', 'games', 'won', 'drawn', 'lost'];
-  const align = ['right', 'left', 'right', 'right', 'right', 'right', 'right'] as const;
+  const head = ['#', 'agent', 'Elo ', 'Glicko-2 ', 'games', 'won', 'drawn', 'lost', 'streak'];
+  const align = ['right', 'left', 'right', 'right', 'right', 'right', 'right', 'right', 'right'] as const;
   return `${colour.bold(game)}\n${table(head, rows, align)}\n`;
 }
 
-export function showLeaderboard(dataDir: string, game: string | undefined, options: OutputOptions): Promise<number> {
+function headToHeadText(standings: readonly Standing[], pairs: readonly HeadToHeadRow[]): string {
+  const ids = standings.map(({ agentId }) => agentId);
+  const cell = (agentId: string, opponentId: string) => {
+    const pair = pairs.find((row) => row.agentId === agentId && row.opponentId === opponentId);
+    return pair ? `${pair.wins}-${pair.draws}-${pair.losses}` : '';
+  };
+  const rows = ids.map((id, i) => [`${i + 1}`, id, ...ids.map((other) => cell(id, other))]);
+  const head = ['#', 'won-drawn-lost', ...ids.map((_id, i) => `${i + 1}`)];
+  return `${table(head, rows, ['right', 'left', ...ids.map(() => 'right' as const)])}\n`;
+}
+
+export interface BoardFlags extends OutputOptions {
+  readonly season: string;
+  readonly by: RankedBy;
+  readonly headToHead?: boolean;
+}
+
+export function showLeaderboard(dataDir: string, game: string | undefined, options: BoardFlags): Promise<number> {
   if (game !== undefined) gameNamed(game);
   return withLog(dataDir, async (store) => {
-    const rows = await (await readView(store, leaderboardsView)).rows(ratings);
+    const { season, by } = options;
+    const sink = await readView(store, leaderboardsView);
+    const rows = (await sink.rows(ratings)).filter((row) => row.season === season);
+    const pairs = (await sink.rows(headToHead)).filter((row) => row.season === season);
     const played = (name: string) => rows.some((row) => row.game === name);
     const wanted = gameNames.filter((name) => (game === undefined ? played(name) : name === game));
-    const boards = wanted.map((name) => [name, rank(rows.filter((row) => row.game === name))] as const);
-    const legend = 'A "?" marks a provisional rating: fewer than 30 games.';
-    const text = boards.map(([name, standings]) => leaderboardText(name, standings)).join('\n');
-    print(options, Object.fromEntries(boards), `${text}\n${colour.dim(legend)}`);
+    const boards = wanted.map((name) => {
+      const standings = rank(
+        rows.filter((row) => row.game === name),
+        systemClock(),
+        by,
+      );
+      return { name, standings, pairs: pairs.filter((row) => row.game === name) };
+    });
+    const legend =
+      'A "?" marks what is provisional: Elo of fewer than 30 games, Glicko-2 with a deviation of 110 or more.';
+    const texts = boards.flatMap((board) => [
+      leaderboardText(board.name, board.standings),
+      ...(options.headToHead ? [headToHeadText(board.standings, board.pairs)] : []),
+    ]);
+    const json = boards.map(({ name, standings, pairs }) => [
+      name,
+      options.headToHead ? { standings, headToHead: pairs } : standings,
+    ]);
+    print(options, Object.fromEntries(json), `${texts.join('\n')}\n${colour.dim(legend)}`);
     return EXIT.ok;
   });
 }

@@ -117,7 +117,9 @@ async function demoResult(arena: Arena, options: DemoOptions, seconds: number) {
   const { database, store, config } = arena;
   const { settled, voided } = await ladderResult(arena, options.seed, options.matches);
   const boards = await Promise.all(
-    (options.games ?? LADDER_GAMES).map(async (game) => [game, await leaderboard(database, game, 50)] as const),
+    (options.games ?? LADDER_GAMES).map(
+      async (game) => [game, await leaderboard(database, { game }, 50, arena.clock())] as const,
+    ),
   );
   const balances = await listBalances(database);
   const sums = Object.values(ledgerSums(balances));

@@ -11,7 +11,10 @@ import { LiveMatches } from '../../gateway/grpc/live.js';
 import { serveRunners } from '../../gateway/grpc/server.js';
 import { gatewayModule } from '../../gateway/module.js';
 import type { GatewayPorts, PartStatus } from '../../gateway/ports.js';
-import { Projector, runProjections } from '../../projections/engine/projector.js';
+import { Projections } from '../../projections/engine/projections.js';
+import { groupOf } from '../../projections/engine/projector.js';
+import { HotFeed, MemoryBoards } from '../../projections/leaderboards/hot.js';
+import { leaderboardsView } from '../../projections/leaderboards/view.js';
 import { openDatabase } from '../../projections/sinks/database.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
 import { upcast, views } from '../../projections/views.js';
@@ -55,6 +58,7 @@ import { followExpiry } from './expiry.js';
 import { Metrics } from './metrics.js';
 import { runPolicy } from './policies.js';
 import { statusOf, Trouble } from './status.js';
+import { Strengths } from './strengths.js';
 import { followWork, localArena } from './work.js';
 
 const GRACE_MS = 2_000;
@@ -117,6 +121,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const database = await openDatabase(postgres.url);
     started('database', database, () => database.destroy());
 
+    const sink = new PostgresSink(database);
+    const boards = new MemoryBoards();
+    const hot = new HotFeed(boards, leaderboardsView, sink, (err) => log.error({ err }, 'the hot boards fell behind'));
+    const strengths = new Strengths(database);
+
     onStep('write side');
     const consumers = new Map<string, Consumer>();
     const trouble = new Trouble(consumers);
@@ -139,6 +148,16 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const metrics = new Metrics(async () => {
       const position = await store.lastPosition();
       return { position, lag: new Map([...consumers].map(([name, c]) => [name, position - c.position()])) };
+    });
+    const projections = new Projections({
+      ...{ views, sink, store, upcast },
+      makeBus: (checkpoints) => new EmbeddedBus(store, checkpoints, onRetry),
+      onCommitted: (committed) => {
+        metrics.onCommitted(committed);
+        hot.committed(committed);
+      },
+      onSwapped: hot.swapped,
+      onBuildFailed: (view, err) => onRetry(groupOf(view), err),
     });
     const handle = createHandle({ store, onHandled: metrics.onHandled });
     const artifacts = new FileArtifacts(folder.paths.artifacts);
@@ -163,10 +182,16 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       games: gameNames,
       assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
       version,
+      projections,
+      boards,
+      strengths: (board) => strengths.of(board),
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source, runtime) => pool.check(source, runtime),
-      status: () => statusOf({ store, database, consumers, trouble, checkpoints }),
-      visible: (position) => untilSeen(consumers, position),
+      status: () => statusOf({ store, database, consumers, trouble, checkpoints, projections }),
+      visible: async (position) => {
+        await untilSeen(consumers, position);
+        await hot.settled();
+      },
       onInternalError: (err) => log.error({ err }, 'internal error'),
       actorOf,
     };
@@ -176,11 +201,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const execute = (command: Command): Promise<Handled> => commandBus.execute(command);
 
     onStep('projections');
-    const sink = new PostgresSink(database);
-    const projectors = views.map((view) => new Projector(view, sink, upcast));
-    const projections = await runProjections((checkpoints) => new EmbeddedBus(store, checkpoints, onRetry), projectors);
     started('projections', projections, () => projections.stop());
+    await hot.start();
+    await projections.start();
     for (const [name, consumer] of projections.consumers) watched(`projection.${name}`, consumer);
+    metrics.watch(projections);
 
     onStep('policies and runner');
     const bus = new EmbeddedBus(store, checkpoints, onRetry);

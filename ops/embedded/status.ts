@@ -1,5 +1,6 @@
 import type { DataSource } from 'typeorm';
 import type { PartStatus } from '../../gateway/ports.js';
+import type { ProjectionStatus, Projections } from '../../projections/engine/projections.js';
 import { asAgonError, type Checkpoints, type Consumer, type EventStore } from '../../services/kernel/index.js';
 
 /** What has gone wrong with each consumer since it last got on. */
@@ -38,16 +39,20 @@ interface Parts {
   readonly consumers: ReadonlyMap<string, Consumer>;
   readonly trouble: Trouble;
   readonly checkpoints: Checkpoints;
+  readonly projections: Pick<Projections, 'list'>;
 }
 
 /** Every part with whether it works, and why not. */
-export async function statusOf({ store, database, consumers, trouble, checkpoints }: Parts): Promise<PartStatus[]> {
+export async function statusOf(parts: Parts): Promise<PartStatus[]> {
+  const { store, database, consumers, trouble, checkpoints, projections } = parts;
   const position = await store.lastPosition();
+  const views = await projections.list().catch((): ProjectionStatus[] => []);
   const follows = async (name: string, consumer: Consumer) => {
     const behind = position - consumer.position();
     const why = trouble.of(name);
     if (why !== undefined) throw new Error(`${behind} events behind; ${why}`);
-    return `${behind} events behind`;
+    const view = views.find((each) => name === `projection.${each.view}`);
+    return [`${behind} events behind`, ...(view ? remarks(view) : [])].join('; ');
   };
   return Promise.all([
     look('log', async () => `at position ${position}`),
@@ -64,6 +69,12 @@ export async function statusOf({ store, database, consumers, trouble, checkpoint
     ...[...consumers].map(([name, consumer]) => look(name, () => follows(name, consumer))),
   ]);
 }
+
+/** A view that left an event out serves on: what it left out is told, and can be replayed. */
+const remarks = ({ deadLetters, build }: ProjectionStatus): string[] => [
+  ...(deadLetters > 0 ? [`${deadLetters} dead letters: agon projections dead-letters`] : []),
+  ...(build ? [`being built anew, at ${build.position} of ${build.total}`] : []),
+];
 
 async function look(part: string, detail: () => Promise<string>): Promise<PartStatus> {
   try {

@@ -2,14 +2,17 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
-import type { RecordedEvent } from '../../services/kernel/index.js';
+import { AgonError, type Checkpoints, type RecordedEvent, type Upcaster } from '../../services/kernel/index.js';
 import { balances, postings } from '../balances/table.js';
-import { playedHistory } from '../history.contract.js';
+import { longHistory, playedHistory, renumbered } from '../history.contract.js';
 import { ratings } from '../leaderboards/table.js';
 import { matches, turns } from '../matches/table.js';
 import { MemorySink } from '../sinks/memory.js';
 import { upcast, views } from '../views.js';
-import { Projector, runProjections } from './projector.js';
+import { Projections } from './projections.js';
+import { Projector } from './projector.js';
+import { rowRef } from './table.js';
+import { defineView } from './view.js';
 
 let history: readonly RecordedEvent[];
 beforeAll(async () => {
@@ -31,24 +34,47 @@ const projected = async (batches: readonly (readonly RecordedEvent[])[]) => {
 };
 
 describe('a projector', () => {
-  it('gives the same rows however the events are cut into batches and repeated', async () => {
-    const expected = await allRows(await projected([history]));
-    const cut = fc.tuple(fc.nat(history.length), fc.nat(60), fc.nat(60));
-    await fc.assert(
-      fc.asyncProperty(fc.array(cut, { maxLength: 25 }), async (cuts) => {
-        const edges = [...cuts].sort(([a], [b]) => a - b);
-        const batches: (readonly RecordedEvent[])[] = [];
-        let at = 0;
-        for (const [edge, back, repeat] of edges) {
-          batches.push(history.slice(Math.max(0, at - back), Math.max(at, edge)));
-          at = Math.max(at, edge);
-          batches.push(history.slice(Math.max(0, at - repeat), at));
-        }
-        batches.push(history.slice(at));
-        expect(await allRows(await projected(batches))).toEqual(expected);
-      }),
-      { numRuns: 60, seed: 20260101 },
-    );
+  it.each(views.map((view) => [view.name, view] as const))(
+    'gives the same rows of %s however events are shuffled across streams, cut into batches and repeated',
+    async (_name, view) => {
+      const log = longHistory(history);
+      const rowsOf = async (feed: (projector: Projector) => Promise<void>) => {
+        const sink = new MemorySink();
+        await feed(new Projector(view, sink, upcast));
+        return Promise.all(view.tables.map(async (table) => [table.name, await sink.rows(table as typeof matches)]));
+      };
+      const expected = await rowsOf((projector) => projector.project(log));
+      expect(expected.every(([, rows]) => (rows as object[]).length > 0)).toBe(true);
+      await fc.assert(
+        fc.asyncProperty(fc.infiniteStream(fc.nat()), async (numbers) => {
+          const next = (below: number) => (numbers.next().value as number) % below;
+          const arriving = interleaved(log, next);
+          const rows = await rowsOf(async (projector) => {
+            for (let at = 0; at < arriving.length; ) {
+              const size = 1 + next(90);
+              await projector.receive(arriving.slice(at, at + size));
+              // What came before comes again, and some of what is still to come is missing for a while.
+              await projector.receive(arriving.slice(Math.max(0, at - next(60)), at));
+              at += size;
+            }
+          });
+          expect(rows).toEqual(expected);
+        }),
+        { numRuns: 25, seed: 20260101 },
+      );
+    },
+    120_000,
+  );
+
+  it('takes in nothing beyond a gap, unless it is told that the source has no more', async () => {
+    const sink = new MemorySink();
+    const view = views[0]!;
+    const projector = new Projector(view, sink, upcast);
+    const gap = history.filter(({ position }) => position !== 5);
+    await projector.receive(gap.slice(0, 20));
+    expect(await sink.checkpoint(view)).toBe(4);
+    await projector.receive([], 15);
+    expect(await sink.checkpoint(view)).toBe(15);
   });
 
   it('goes on from its checkpoint', async () => {
@@ -57,30 +83,112 @@ describe('a projector', () => {
     expect(await allRows(sink)).toEqual(await allRows(await projected([history])));
   });
 
-  it('commits nothing of a batch that it cannot take in', async () => {
-    const sink = await projected([history.slice(0, 50)]);
-    const before = await allRows(sink);
-    const future = { ...history.find((event) => event.type === 'MatchSettled')!, version: 99, position: 100_000 };
-    const [view] = views.filter(({ name }) => name === 'leaderboards');
-    await expect(new Projector(view!, sink, upcast).project([...history.slice(50), future])).rejects.toMatchObject({
-      code: 'EVENT.FUTURE_VERSION',
-    });
-    expect(await allRows(sink)).toEqual(before);
-  });
-
   it('follows the bus to the end of the log, also past events that do not concern it', async () => {
     const store = new MemoryEventStore();
     for (const { position: _position, ...event } of history)
       await store.append(event.stream, event.revision - 1, [event]);
     const sink = new MemorySink();
-    const projectors = views.map((view) => new Projector(view, sink, upcast));
-    const running = await runProjections((checkpoints) => new EmbeddedBus(store, checkpoints), projectors);
+    const makeBus = (checkpoints: Checkpoints) => new EmbeddedBus(store, checkpoints);
+    const running = new Projections({ views, sink, store, upcast, makeBus });
+    await running.start();
     await expect.poll(() => [...running.consumers.values()].every((c) => c.position() === history.length)).toBe(true);
     await running.stop();
     expect(await allRows(sink)).toEqual(await allRows(await projected([history])));
     expect(await sink.checkpoint(views[0]!)).toBe(history.length);
   });
 });
+
+describe('an event that cannot be taken in', () => {
+  const settledAt = (log: readonly RecordedEvent[], n: number) =>
+    log.findIndex((event) => event.type === 'MatchSettled' && n-- === 0);
+  const leaderboards = views.find(({ name }) => name === 'leaderboards')!;
+  const rowsAfter = async (log: readonly RecordedEvent[], reader: Upcaster = upcast, view = leaderboards) => {
+    const sink = new MemorySink();
+    await new Projector(view, sink, reader).project(log);
+    return { sink, rows: await sink.rows(ratings), letters: await sink.letters(view) };
+  };
+
+  it.each([
+    ['of an unknown type', { type: 'MatchCelebrated', version: 1 }, 'EVENT.UNKNOWN_TYPE'],
+    ['of a future version', { version: 99 }, 'EVENT.FUTURE_VERSION'],
+    ['that the view trips over', { data: { game: 'a' } }, 'INTERNAL'],
+  ])('%s is put aside with its error, and the view goes on', async (_what, change, code) => {
+    const at = settledAt(history, 3);
+    const log = history.map((event, i) => (i === at ? { ...event, ...change } : event));
+    const { rows, letters, sink } = await rowsAfter(log);
+    expect(letters).toMatchObject([{ code, position: at + 1, eventId: log[at]!.id, message: expect.any(String) }]);
+    expect(await sink.checkpoint(leaderboards)).toBe(log.length);
+    expect(rows).toEqual((await rowsAfter(history.filter((_event, i) => i !== at))).rows);
+  });
+
+  it('is at its place in the view once it can be read and the view is built anew', async () => {
+    const at = settledAt(history, 2);
+    const log = history.map((event, i) => (i === at ? { ...event, version: 99 } : event));
+    const fixed = Object.assign(
+      (event: RecordedEvent) => upcast(event.version === 99 ? { ...event, version: 1 } : event),
+      {
+        knows: upcast.knows,
+      },
+    );
+    const { sink } = await rowsAfter(log);
+    await new Projector(leaderboards, await sink.beside(leaderboards), fixed).project(log);
+    await sink.swap(leaderboards);
+    expect(await sink.rows(ratings)).toEqual((await rowsAfter(history)).rows);
+    expect(await sink.letters(leaderboards)).toEqual([]);
+  });
+
+  it('leaves nothing behind of what it had changed before it failed', async () => {
+    const view = defineView<{ type: 'OwnerRegistered'; data: { accountId: string } }>({
+      name: 'halves',
+      version: 1,
+      tables: [balances],
+      on: {
+        OwnerRegistered: {
+          reads: ({ data }) => [rowRef(balances, data.accountId, 'X')],
+          apply: ({ data }, rows) => {
+            rows.put(balances, { account: data.accountId, currency: 'X', balanceCents: 1n, postings: 1 });
+            if (data.accountId === 'bob') throw new AgonError('TEST.HALF', 'Half way.');
+          },
+        },
+      },
+    });
+    const { sink, letters } = await rowsAfter(history, upcast, view);
+    expect((await sink.rows(balances)).map(({ account }) => account)).toEqual(['ada', 'cyd']);
+    expect(letters.map(({ code }) => code)).toEqual(['TEST.HALF']);
+  });
+
+  it('is found among many when only the sink refuses it', async () => {
+    const bad = renumbered(history).find((event) => event.type === 'MatchSettled')!.position;
+    class Picky extends MemorySink {
+      override async commit(...args: Parameters<MemorySink['commit']>): Promise<void> {
+        const [, from, to, changes] = args;
+        if (from < bad && bad <= to && changes.size > 0) throw new AgonError('SINK.REFUSED', 'Not this one.');
+        return super.commit(...args);
+      }
+    }
+    const sink = new Picky();
+    await new Projector(leaderboards, sink, upcast).project(history);
+    expect(await sink.letters(leaderboards)).toMatchObject([{ position: bad, code: 'SINK.REFUSED' }]);
+    expect(await sink.rows(ratings)).toEqual((await rowsAfter(history.filter((e) => e.position !== bad))).rows);
+  });
+});
+
+/** Streams keep their own order; which of them goes on is any. Nobody runs more than a hundred events ahead. */
+function interleaved(log: readonly RecordedEvent[], next: (below: number) => number): RecordedEvent[] {
+  const arrived: RecordedEvent[] = [];
+  for (let at = 0; at < log.length; at += 100) {
+    const streams = new Map<string, RecordedEvent[]>();
+    for (const event of log.slice(at, at + 100))
+      streams.set(event.stream, [...(streams.get(event.stream) ?? []), event]);
+    const waiting = [...streams.values()];
+    while (waiting.length > 0) {
+      const i = next(waiting.length);
+      arrived.push(waiting[i]!.shift()!);
+      if (waiting[i]!.length === 0) waiting.splice(i, 1);
+    }
+  }
+  return arrived;
+}
 
 describe('the views', () => {
   it('keep the ledger at zero at every position', async () => {
@@ -115,7 +223,9 @@ describe('the views', () => {
     const voided = all.filter(({ status }) => status === 'voided');
     expect(voided.length).toBeGreaterThan(0);
     expect(voided.every(({ reason }) => reason === 'stake_refused')).toBe(true);
-    const games = (await sink.rows(ratings)).reduce((sum, row) => sum + row.games, 0);
+    const games = (await sink.rows(ratings))
+      .filter(({ season }) => season === 'all')
+      .reduce((sum, row) => sum + row.games, 0);
     expect(games).toBe(2 * all.filter(({ status }) => status === 'settled').length);
   });
 

@@ -1,128 +1,233 @@
-import {
-  AgonError,
-  type Bus,
-  type Checkpoints,
-  type Consumer,
-  type DeadLetter,
-  type RecordedEvent,
-  type Upcaster,
-} from '../../services/kernel/index.js';
-import { type AnyTable, keyText, type RowKey, type Table } from './table.js';
-import { type View, WorkingSet } from './view.js';
+import { AgonError, asAgonError, isAgonError, type RecordedEvent, type Upcaster } from '../../services/kernel/index.js';
+import type { Also, BuriedEvent, Sink } from './sink.js';
+import { type AnyTable, keyText, type RangeRef, type RowKey, type RowRef } from './table.js';
+import { RangeNotLoaded, type View, WorkingSet } from './view.js';
 
-/** Where rows are kept. Rows and checkpoint move together or not at all. */
-export interface Sink {
-  checkpoint(view: View): Promise<number>;
-  load(table: AnyTable, keys: readonly RowKey[]): Promise<readonly object[]>;
-  /** Commits the changes if the view still stands at `from`; a view that has moved is somebody else's. */
-  commit(view: View, from: number, to: number, changes: ReadonlyMap<AnyTable, readonly object[]>): Promise<void>;
-  /** Forgets the view's rows and its checkpoint. */
-  reset(view: View): Promise<void>;
-  /** All rows of a table, in the order of its key: what comparisons and small queries need. */
-  rows<Row extends object>(table: Table<Row>): Promise<readonly Row[]>;
+export type { Sink } from './sink.js';
+
+/** Events that wait for one that is missing. More than this is a fault of the source. */
+const HELD_MAX = 200_000;
+const LETTERS_MAX = 10_000;
+
+/** What an observer gets to know of each commit. */
+export interface Committed {
+  readonly view: View;
+  readonly to: number;
+  readonly events: number;
+  readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
+  readonly removed: ReadonlyMap<AnyTable, readonly RowKey[]>;
+  readonly letters: readonly BuriedEvent[];
 }
 
-/** Takes batches of events into one view. Replayed and duplicated events are recognised by their position. */
+/**
+ * Takes batches of events into one view. Replayed and duplicated events are recognised by their position, and an event
+ * that the view cannot take in is put aside with its error, so that the view goes on.
+ */
 export class Projector {
   private position: number | undefined;
+  private buried = 0;
+  private queue: Promise<unknown> = Promise.resolve();
+  private readonly held = new Map<number, RecordedEvent>();
+  private readonly types: ReadonlySet<string>;
 
   constructor(
     readonly view: View,
     private readonly sink: Sink,
     private readonly upcast: Upcaster,
-  ) {}
+    private readonly onCommitted: (committed: Committed) => void = () => {},
+  ) {
+    this.types = new Set(view.types);
+  }
 
   async checkpoint(): Promise<number> {
-    this.position ??= await this.sink.checkpoint(this.view);
+    if (this.position === undefined) {
+      const position = await this.sink.checkpoint(this.view);
+      this.buried = (await this.sink.letters(this.view)).length;
+      this.position = position;
+    }
     return this.position;
   }
 
-  async project(events: readonly RecordedEvent[]): Promise<void> {
-    const from = await this.checkpoint();
-    const fresh = events.filter((event) => event.position > from).map(this.upcast);
-    const last = fresh.at(-1);
-    if (!last) return;
-    const rows = new WorkingSet();
-    for (const [table, keys] of this.wanted(fresh)) {
-      for (const row of await this.sink.load(table, [...keys.values()])) rows.load(table, row);
-    }
-    for (const event of fresh) this.view.apply(event, rows);
-    await this.commit(from, last.position, rows.changes());
+  /** Takes in all events up to the last of these, which may repeat and need not be sorted. */
+  project(events: readonly RecordedEvent[]): Promise<void> {
+    return this.alone(() => this.take(events));
+  }
+
+  /**
+   * Takes events as a bus delivers them, where the order across streams may be any. They are taken in by their position
+   * as soon as none before them is missing: positions are dense, or else the source says up to where it is complete.
+   */
+  receive(events: readonly RecordedEvent[], completeUpTo?: number): Promise<void> {
+    return this.alone(async () => {
+      const from = await this.checkpoint();
+      for (const event of events) if (event.position > from) this.held.set(event.position, event);
+      const ready = this.ready(from, completeUpTo);
+      await this.take(ready);
+      for (const position of this.held.keys()) if (position <= (this.position ?? 0)) this.held.delete(position);
+      if (this.held.size > HELD_MAX) {
+        throw new AgonError('PROJECTION.GAP', `${this.view.name} waits for position ${from + 1}, which never comes.`);
+      }
+    });
+  }
+
+  /** Runs while no event is taken in; what the sink says of the checkpoint is asked for again afterwards. */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return this.alone(async () => {
+      try {
+        return await work();
+      } finally {
+        this.position = undefined;
+      }
+    });
   }
 
   /** Forgets all rows: they are built anew from the first event on. */
-  async reset(): Promise<void> {
-    this.position = undefined;
-    await this.sink.reset(this.view);
+  reset(): Promise<void> {
+    return this.exclusively(() => this.sink.reset(this.view));
   }
 
-  /** Moves the checkpoint over events that do not concern this view. */
-  async skipTo(position: number): Promise<void> {
+  private alone<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.queue.then(work, work);
+    this.queue = done.catch(() => {});
+    return done;
+  }
+
+  private ready(from: number, completeUpTo: number | undefined): RecordedEvent[] {
+    if (completeUpTo !== undefined) return [...this.held.values()].filter(({ position }) => position <= completeUpTo);
+    const run: RecordedEvent[] = [];
+    for (let next = this.held.get(from + 1); next; next = this.held.get(next.position + 1)) run.push(next);
+    return run;
+  }
+
+  private async take(events: readonly RecordedEvent[]): Promise<void> {
     const from = await this.checkpoint();
-    if (position > from) await this.commit(from, position, new Map());
+    let rest = inOrder(events, from);
+    while (rest.length > 0) rest = rest.slice(await this.takeSome(rest));
   }
 
-  private async commit(from: number, to: number, changes: ReadonlyMap<AnyTable, readonly object[]>): Promise<void> {
+  /** Commits as many of the events as can go together, and returns how many. */
+  private async takeSome(events: readonly RecordedEvent[]): Promise<number> {
+    const from = await this.checkpoint();
+    const letters: BuriedEvent[] = [];
+    const { mine, count, rows } = await this.fold(events, letters);
+    const to = (events[count - 1] as RecordedEvent).position;
     try {
-      await this.sink.commit(this.view, from, to, changes);
-      this.position = to;
+      await this.commit(from, to, rows, count, letters);
+      return count;
+    } catch (error) {
+      if (!isAgonError(error, 'SINK.REFUSED')) throw error;
+      if (count > 1) return this.takeSome(events.slice(0, Math.ceil(count / 2)));
+      const [event] = mine;
+      if (!event) throw error;
+      await this.commit(from, to, new WorkingSet(), count, [this.letter(event, error)]);
+      return count;
+    }
+  }
+
+  /** The rows as they are after these events, or after as many of them as could be applied to what was loaded. */
+  private async fold(events: readonly RecordedEvent[], letters: BuriedEvent[]) {
+    const mine: RecordedEvent[] = [];
+    const wanted = new Map<AnyTable, Map<string, RowKey>>();
+    for (const event of events) {
+      if (!this.types.has(event.type) && this.upcast.knows(event.type)) continue;
+      this.tried(event, letters, () => {
+        const current = this.upcast(event);
+        for (const ref of this.view.reads(current)) want(wanted, ref);
+        mine.push(current);
+      });
+    }
+    const rows = new WorkingSet();
+    await this.load(rows, wanted);
+    await this.loadMore(mine, rows, letters);
+    for (const [i, event] of mine.entries()) {
+      if (letters.some(({ position }) => position === event.position)) continue;
+      const cut = this.tried(event, letters, () => rows.attempt(() => this.view.apply(event, rows)), i > 0);
+      if (!cut) continue;
+      // What the event needs depends on events before it: those first, and then it gets what it asks for.
+      const before = letters.filter(({ position }) => position < event.position);
+      letters.splice(0, letters.length, ...before);
+      return { mine: mine.slice(0, i), rows, count: events.findIndex(({ position }) => position === event.position) };
+    }
+    return { mine, rows, count: events.length };
+  }
+
+  private async load(rows: WorkingSet, wanted: ReadonlyMap<AnyTable, ReadonlyMap<string, RowKey>>): Promise<void> {
+    for (const [table, keys] of wanted) {
+      for (const row of await this.sink.load(table, [...keys.values()])) rows.load(table, row);
+    }
+  }
+
+  private async loadMore(events: readonly RecordedEvent[], rows: WorkingSet, letters: BuriedEvent[]): Promise<void> {
+    if (!this.view.more) return;
+    const wanted = new Map<AnyTable, Map<string, RowKey>>();
+    const ranges: RangeRef[] = [];
+    for (const event of events) {
+      this.tried(event, letters, () => {
+        for (const ref of this.view.more?.(event, rows) ?? []) 'key' in ref ? want(wanted, ref) : ranges.push(ref);
+      });
+    }
+    await this.load(rows, wanted);
+    for (const range of ranges) rows.loadRange(range, await this.sink.find(range.table, range.match));
+  }
+
+  /** Buries the event if the work fails; true when the batch has to be cut before it instead. */
+  private tried(event: RecordedEvent, letters: BuriedEvent[], work: () => void, mayCut = false): boolean {
+    try {
+      work();
+    } catch (error) {
+      if (mayCut && error instanceof RangeNotLoaded) return true;
+      if (!letters.some(({ position }) => position === event.position)) letters.push(this.letter(event, error));
+    }
+    return false;
+  }
+
+  private letter(event: RecordedEvent, error: unknown): BuriedEvent {
+    const { code, message } = asAgonError(error);
+    const { position, id: eventId, type, version } = event;
+    return { group: groupOf(this.view), position, eventId, type, version, code, message, attempts: 1 };
+  }
+
+  private async commit(from: number, to: number, rows: WorkingSet, events: number, letters: readonly BuriedEvent[]) {
+    if (letters.length > 0 && this.buried + letters.length > LETTERS_MAX) {
+      throw new AgonError(
+        'PROJECTION.TOO_MANY_DEAD_LETTERS',
+        `${this.view.name} has put ${this.buried} events aside and stops here: ${letters[0]?.message}`,
+      );
+    }
+    const [changes, removed] = [rows.changes(), rows.removed()];
+    const also: Also = { removed, letters };
+    try {
+      await this.sink.commit(this.view, from, to, changes, also);
     } catch (error) {
       this.position = undefined;
       throw error;
     }
-  }
-
-  private wanted(events: readonly RecordedEvent[]): Map<AnyTable, Map<string, RowKey>> {
-    const wanted = new Map<AnyTable, Map<string, RowKey>>();
-    for (const event of events) {
-      for (const { table, key } of this.view.reads(event)) {
-        const keys = wanted.get(table) ?? new Map<string, RowKey>();
-        wanted.set(table, keys.set(keyText(key), key));
-      }
-    }
-    return wanted;
-  }
-}
-
-/** Projectors keep their checkpoint with their rows; the bus asks for it here instead of keeping one of its own. */
-export class ProjectionCheckpoints implements Checkpoints {
-  constructor(private readonly projectors: ReadonlyMap<string, Projector>) {}
-
-  async load(group: string): Promise<number> {
-    return (await this.projectors.get(group)?.checkpoint()) ?? 0;
-  }
-
-  async save(group: string, position: number): Promise<void> {
-    await this.projectors.get(group)?.skipTo(position);
-  }
-
-  async reset(group: string): Promise<void> {
-    await this.projectors.get(group)?.reset();
-  }
-
-  /** Nothing is put aside: a view that left out an event would be wrong from there on. */
-  async bury(letter: DeadLetter): Promise<void> {
-    throw new AgonError(letter.code, letter.message);
-  }
-
-  async deadLetters(): Promise<readonly DeadLetter[]> {
-    return [];
+    this.position = to;
+    this.buried += letters.length;
+    this.onCommitted({ view: this.view, to, events, changes, removed, letters });
   }
 }
 
 export const groupOf = (view: View): string => `projection.${view.name}`;
 
-/** Keeps the views up to date from the bus. */
-export async function runProjections(
-  makeBus: (checkpoints: Checkpoints) => Bus,
-  projectors: readonly Projector[],
-): Promise<{ consumers: ReadonlyMap<string, Consumer>; stop(): Promise<void> }> {
-  const bus = makeBus(new ProjectionCheckpoints(new Map(projectors.map((p) => [groupOf(p.view), p]))));
-  const consumers = new Map<string, Consumer>();
-  for (const projector of projectors) {
-    const { types, name } = projector.view;
-    const options = { group: groupOf(projector.view), types, batchSize: 2048 };
-    consumers.set(name, await bus.consume(options, (events) => projector.project(events)));
+function want(wanted: Map<AnyTable, Map<string, RowKey>>, { table, key }: RowRef): void {
+  let keys = wanted.get(table);
+  if (!keys) {
+    keys = new Map();
+    wanted.set(table, keys);
   }
-  return { consumers, stop: () => bus.close() };
+  keys.set(keyText(key), key);
+}
+
+/** By position, each once, and only what is beyond the checkpoint. Most batches are in order already. */
+function inOrder(events: readonly RecordedEvent[], from: number): readonly RecordedEvent[] {
+  let last = from;
+  const sorted = events.every(({ position }) => {
+    const grows = position > last;
+    last = position;
+    return grows;
+  });
+  if (sorted) return events;
+  const byPosition = new Map(events.map((event) => [event.position, event]));
+  return [...byPosition.values()].filter((e) => e.position > from).sort((a, b) => a.position - b.position);
 }

@@ -30,7 +30,40 @@ export interface RowRef {
 
 export const rowRef = (table: AnyTable, ...key: KeyPart[]): RowRef => ({ table, key });
 
-export const keyText = (key: RowKey): string => key.join('\u0000');
+/** Values that columns must have. */
+export type Match = Readonly<Record<string, KeyPart>>;
+
+/** Which rows a view is going to look at, when their keys are not known: all that have these values. */
+export interface RangeRef {
+  readonly table: AnyTable;
+  readonly match: Match;
+}
+
+export const rowsWhere = <Row extends object>(
+  table: Table<Row>,
+  match: { readonly [Column in keyof Row & string]?: Row[Column] & KeyPart },
+): RangeRef => ({ table, match: match as Match });
+
+export const fitsMatch = (row: object, match: Match): boolean =>
+  Object.entries(match).every(([column, value]) => (row as Record<string, KeyPart>)[column] === value);
+
+export const matchText = (match: Match): string => JSON.stringify(Object.entries(match).map(([k, v]) => [k, `${v}`]));
+
+/** Every row that is read or written passes through here and through `rowText`: no arrays, no callbacks. */
+export function keyText(key: RowKey): string {
+  let text = `${key[0]}`;
+  for (let i = 1; i < key.length; i++) text += `\u0000${key[i]}`;
+  return text;
+}
+
+/** The same text as that of the row's key. */
+export function rowText(table: AnyTable, row: object): string {
+  const { key } = table;
+  const cells = row as Record<string, KeyPart>;
+  let text = `${cells[key[0] as string]}`;
+  for (let i = 1; i < key.length; i++) text += `\u0000${cells[key[i] as string]}`;
+  return text;
+}
 
 export const keyOf = (table: AnyTable, row: object): RowKey =>
   table.key.map((column) => (row as Record<string, KeyPart>)[column] as KeyPart);

@@ -1,66 +1,123 @@
 import type { ArenaEvent } from '../../services/arena/index.js';
-import { rowRef } from '../engine/table.js';
+import { type RowRef, rowRef, rowsWhere } from '../engine/table.js';
 import { defineView, type Rows } from '../engine/view.js';
-import { eloAfter, INITIAL_RATING } from './elo.js';
-import { type RatingRow, ratingHistory, ratings } from './table.js';
+import { afterMatch, changeRow, pairScore, seasonOf, unrated } from './board.js';
+import {
+  ALL_TIME,
+  type HeadToHeadRow,
+  headToHead,
+  type RatedMatchRow,
+  type RatingRow,
+  ratedMatches,
+  ratingHistory,
+  ratings,
+} from './table.js';
 
-/** Elo per game, in the order in which matches were settled. */
-export const leaderboardsView = defineView<ArenaEvent>({
-  name: 'leaderboards',
-  version: 1,
-  tables: [ratings, ratingHistory],
-  on: {
-    MatchSettled: {
-      reads: ({ data }) => data.seats.map((seat) => rowRef(ratings, data.game, seat.agentId)),
-      apply: ({ data, time }, rows) => {
-        const { game, matchId, seats } = data;
-        const before = seats.map((seat) => rows.get(ratings, game, seat.agentId) ?? unrated(game, seat.agentId));
-        const scores = seats.map((seat) => seat.score);
-        const after = eloAfter(before, scores);
-        before.forEach((row, seat) => {
-          const rating = after[seat] ?? row.rating;
-          record(rows, row, rating, scores, seat, matchId, time);
-        });
-      },
-    },
-  },
-});
+const boardsOf = ({ season }: { season: string }) => [ALL_TIME, season];
 
-function record(
-  rows: Rows,
-  row: RatingRow,
-  rating: number,
-  scores: readonly number[],
-  seat: number,
-  lastMatchId: string,
-  at: string,
-): void {
-  const mine = scores[seat] ?? 0;
-  const best = Math.max(...scores.filter((_score, other) => other !== seat));
-  const [wins, draws, losses] = mine > best ? [1, 0, 0] : mine === best ? [0, 1, 0] : [0, 0, 1];
-  const { game, agentId } = row;
-  const games = row.games + 1;
-  rows.put(ratings, {
-    ...row,
-    rating,
-    games,
-    wins: row.wins + wins,
-    draws: row.draws + draws,
-    losses: row.losses + losses,
-    lastMatchId,
-    updatedAt: at,
-  });
-  rows.put(ratingHistory, { game, agentId, games, matchId: lastMatchId, before: row.rating, after: rating, at });
+/** Every ordered pair of different seats. */
+function pairsOf<Seat extends { agentId: string }>(seats: readonly Seat[]): [Seat, Seat][] {
+  return seats.flatMap((mine) => seats.filter((other) => other !== mine).map((other): [Seat, Seat] => [mine, other]));
 }
 
-const unrated = (game: string, agentId: string): RatingRow => ({
-  game,
-  agentId,
-  rating: INITIAL_RATING,
-  games: 0,
-  wins: 0,
-  draws: 0,
-  losses: 0,
-  lastMatchId: '',
-  updatedAt: '',
+const pairRefs = (match: Pick<RatedMatchRow, 'game' | 'season' | 'seats'>): RowRef[] =>
+  boardsOf(match).flatMap((board) =>
+    pairsOf(match.seats).map(([mine, other]) => rowRef(headToHead, board, match.game, mine.agentId, other.agentId)),
+  );
+
+function play(match: RatedMatchRow, rows: Rows): void {
+  rows.put(ratedMatches, match);
+  for (const board of boardsOf(match)) {
+    const { game } = match;
+    const before = match.seats.map(({ agentId }) => {
+      return rows.get(ratings, board, game, agentId) ?? unrated(board, game, agentId);
+    });
+    afterMatch(before, match).forEach((after, seat) => {
+      rows.put(ratings, after);
+      rows.put(ratingHistory, changeRow(before[seat] as RatingRow, after, match));
+    });
+  }
+  countPairs(match, rows, 1);
+}
+
+function countPairs(match: RatedMatchRow, rows: Rows, by: 1 | -1): void {
+  for (const season of boardsOf(match)) {
+    for (const [mine, other] of pairsOf(match.seats)) {
+      const { game } = match;
+      const key = { season, game, agentId: mine.agentId, opponentId: other.agentId };
+      const row = rows.get(headToHead, season, game, mine.agentId, other.agentId);
+      const { wins, draws, losses } = row ?? { wins: 0, draws: 0, losses: 0 };
+      const score = pairScore(mine.score, other.score);
+      const after: HeadToHeadRow = {
+        ...key,
+        wins: wins + by * Number(score === 1),
+        draws: draws + by * Number(score === 0.5),
+        losses: losses + by * Number(score === 0),
+      };
+      if (after.wins + after.draws + after.losses > 0) rows.put(headToHead, after);
+      else rows.remove(headToHead, season, game, mine.agentId, other.agentId);
+    }
+  }
+}
+
+/** Plays every match of the game again, in the order of the log, without this one. Only what comes after it changes. */
+function unplay(match: RatedMatchRow, rows: Rows): void {
+  const { game, matchId, position } = match;
+  const others = rows.where(ratedMatches, { game }).filter((each) => each.matchId !== matchId);
+  others.sort((a, b) => (a.position < b.position ? -1 : 1));
+  rows.remove(ratedMatches, matchId);
+  for (const board of boardsOf(match)) {
+    const standings = new Map<string, RatingRow>();
+    for (const other of others) {
+      if (board !== ALL_TIME && other.season !== board) continue;
+      const before = other.seats.map(({ agentId }) => standings.get(agentId) ?? unrated(board, game, agentId));
+      afterMatch(before, other).forEach((after, seat) => {
+        standings.set(after.agentId, after);
+        if (other.position > position) rows.put(ratingHistory, changeRow(before[seat] as RatingRow, after, other));
+      });
+    }
+    for (const { agentId } of match.seats) {
+      rows.remove(ratingHistory, board, game, agentId, position);
+      if (!standings.has(agentId)) rows.remove(ratings, board, game, agentId);
+    }
+    for (const row of standings.values()) rows.put(ratings, row);
+  }
+  countPairs(match, rows, -1);
+}
+
+const reversal = {
+  reads: ({ data }: { data: { matchId: string } }) => [rowRef(ratedMatches, data.matchId)],
+  more: ({ data }: { data: { matchId: string } }, rows: Rows) => {
+    const match = rows.get(ratedMatches, data.matchId);
+    return match ? [rowsWhere(ratedMatches, { game: match.game }), ...pairRefs(match)] : [];
+  },
+  apply: ({ data }: { data: { matchId: string } }, rows: Rows) => {
+    const match = rows.get(ratedMatches, data.matchId);
+    if (match) unplay(match, rows);
+  },
+};
+
+/** Elo, Glicko-2 and who beat whom, per game and season, in the order in which matches were settled. */
+export const leaderboardsView = defineView<ArenaEvent>({
+  name: 'leaderboards',
+  version: 2,
+  tables: [ratings, ratingHistory, headToHead, ratedMatches],
+  on: {
+    MatchSettled: {
+      reads: ({ data, time }) => {
+        const match = { game: data.game, season: seasonOf(time), seats: data.seats };
+        const own = boardsOf(match).flatMap((board) =>
+          data.seats.map(({ agentId }) => rowRef(ratings, board, data.game, agentId)),
+        );
+        return [...own, ...pairRefs(match)];
+      },
+      apply: ({ data, time, position }, rows) => {
+        const { matchId, game } = data;
+        const seats = data.seats.map(({ agentId, score }) => ({ agentId, score }));
+        play({ matchId, game, season: seasonOf(time), position: BigInt(position), at: time, seats }, rows);
+      },
+    },
+    MatchVoided: reversal,
+    MatchReversed: reversal,
+  },
 });

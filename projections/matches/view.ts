@@ -13,7 +13,7 @@ const change = (rows: Rows, matchId: string, by: (match: MatchRow) => Partial<Ma
 /** Every match with its turns, from proposal to settlement. */
 export const matchesView = defineView<ArenaEvent>({
   name: 'matches',
-  version: 1,
+  version: 2,
   tables: [matches, turns],
   on: {
     MatchProposed: {

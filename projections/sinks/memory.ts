@@ -1,17 +1,29 @@
 import { AgonError } from '../../services/kernel/index.js';
-import type { Sink } from '../engine/projector.js';
-import { type AnyTable, type KeyPart, keyOf, keyText, type RowKey, type Table } from '../engine/table.js';
+import type { Also, BuriedEvent, RebuildingSink, Sink, Standing } from '../engine/sink.js';
+import {
+  type AnyTable,
+  fitsMatch,
+  type KeyPart,
+  keyOf,
+  keyText,
+  type Match,
+  type RowKey,
+  rowText,
+  type Table,
+} from '../engine/table.js';
 import type { View } from '../engine/view.js';
 
 /** Rows in memory: for the command line's offline reading, for rebuild comparisons and for tests. */
-export class MemorySink implements Sink {
-  private readonly positions = new Map<string, number>();
-  private readonly versions = new Map<string, number>();
+export class MemorySink implements RebuildingSink {
+  private readonly standings = new Map<string, Standing>();
+  private readonly buried = new Map<string, readonly BuriedEvent[]>();
   private readonly tables = new Map<string, Map<string, object>>();
+  private readonly builds = new Map<string, { version: number; sink: MemorySink }>();
 
   async checkpoint(view: View): Promise<number> {
-    if ((this.versions.get(view.name) ?? view.version) !== view.version) await this.reset(view);
-    return this.positions.get(view.name) ?? 0;
+    const standing = this.standings.get(view.name);
+    if (standing && standing.version !== view.version) await this.reset(view);
+    return this.standings.get(view.name)?.position ?? 0;
   }
 
   async load(table: AnyTable, keys: readonly RowKey[]): Promise<readonly object[]> {
@@ -19,28 +31,78 @@ export class MemorySink implements Sink {
     return keys.map((key) => rows?.get(keyText(key))).filter((row) => row !== undefined);
   }
 
-  async commit(view: View, from: number, to: number, changes: ReadonlyMap<AnyTable, readonly object[]>): Promise<void> {
-    if ((this.positions.get(view.name) ?? 0) !== from) {
+  async find(table: AnyTable, match: Match): Promise<readonly object[]> {
+    return [...(this.tables.get(table.name)?.values() ?? [])].filter((row) => fitsMatch(row, match));
+  }
+
+  async commit(
+    view: View,
+    from: number,
+    to: number,
+    changes: ReadonlyMap<AnyTable, readonly object[]>,
+    also: Also = {},
+  ): Promise<void> {
+    if ((this.standings.get(view.name)?.position ?? 0) !== from) {
       throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
     }
     for (const [table, changed] of changes) {
       const rows = this.tables.get(table.name) ?? new Map<string, object>();
       this.tables.set(table.name, rows);
-      for (const row of changed) rows.set(keyText(keyOf(table, row)), row);
+      for (const row of changed) rows.set(rowText(table, row), row);
     }
-    this.positions.set(view.name, to);
-    this.versions.set(view.name, view.version);
+    for (const [table, keys] of also.removed ?? []) {
+      for (const key of keys) this.tables.get(table.name)?.delete(keyText(key));
+    }
+    this.buried.set(view.name, [...(this.buried.get(view.name) ?? []), ...(also.letters ?? [])]);
+    this.standings.set(view.name, { version: view.version, position: to });
   }
 
   async reset(view: View): Promise<void> {
-    this.positions.delete(view.name);
-    this.versions.delete(view.name);
+    this.standings.delete(view.name);
+    this.buried.delete(view.name);
     for (const table of view.tables) this.tables.delete(table.name);
   }
 
   async rows<Row extends object>(table: Table<Row>): Promise<readonly Row[]> {
     const rows = [...(this.tables.get(table.name)?.values() ?? [])] as Row[];
     return rows.sort((a, b) => compare(keyOf(table, a), keyOf(table, b)));
+  }
+
+  async letters(view: View): Promise<readonly BuriedEvent[]> {
+    return this.buried.get(view.name) ?? [];
+  }
+
+  async serving(view: View): Promise<Standing | undefined> {
+    return this.standings.get(view.name);
+  }
+
+  async building(view: View): Promise<Standing | undefined> {
+    const build = this.builds.get(view.name);
+    return build && { version: build.version, position: await build.sink.checkpoint(view) };
+  }
+
+  async beside(view: View): Promise<Sink> {
+    const build = this.builds.get(view.name);
+    if (build?.version === view.version) return build.sink;
+    const sink = new MemorySink();
+    this.builds.set(view.name, { version: view.version, sink });
+    return sink;
+  }
+
+  async swap(view: View): Promise<void> {
+    const build = this.builds.get(view.name)?.sink;
+    const [served, built] = [this.standings.get(view.name), build?.standings.get(view.name)];
+    if (!build || (built?.position ?? 0) < (served?.position ?? 0)) {
+      throw new AgonError('CHECKPOINT.MOVED', `The build of ${view.name} is behind what serves.`);
+    }
+    for (const { name } of view.tables) this.tables.set(name, build.tables.get(name) ?? new Map());
+    this.buried.set(view.name, build.buried.get(view.name) ?? []);
+    this.standings.set(view.name, built ?? { version: view.version, position: 0 });
+    this.builds.delete(view.name);
+  }
+
+  async abandon(view: View): Promise<void> {
+    this.builds.delete(view.name);
   }
 }
 

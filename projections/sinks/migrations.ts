@@ -4,15 +4,30 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 export class Foundation1760000000000 implements MigrationInterface {
   readonly name = 'Foundation1760000000000';
 
-  async up(runner: QueryRunner): Promise<void> {
-    for (const statement of FOUNDATION.split(/;;\s*/)) if (statement.trim()) await runner.query(statement);
-  }
+  up = (runner: QueryRunner) => carryOut(runner, FOUNDATION);
 
   async down(runner: QueryRunner): Promise<void> {
     await runner.query(
       'DROP TABLE checkpoints, accounts, agents, agent_versions, matches, turns, ratings, rating_history, postings, balances',
     );
     await runner.query('DROP FUNCTION postings_sum_to_zero');
+  }
+}
+
+/**
+ * Seasons, Glicko-2, head to head, and what the engine needs to put events aside. Columns get defaults, so that the rows
+ * that are there serve on until the view has been built anew beside them.
+ */
+export class Ratings1763200000000 implements MigrationInterface {
+  readonly name = 'Ratings1763200000000';
+
+  up = (runner: QueryRunner) => carryOut(runner, RATINGS);
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TABLE dead_letters, head_to_head, rated_matches');
+    await runner.query('TRUNCATE ratings, rating_history');
+    await runner.query(`DELETE FROM checkpoints WHERE view = 'leaderboards'`);
+    await carryOut(runner, RATINGS_DOWN);
   }
 }
 
@@ -52,6 +67,10 @@ BEGIN
   END LOOP;
   RETURN NULL;
 END $$`;
+
+async function carryOut(runner: QueryRunner, statements: string): Promise<void> {
+  for (const statement of statements.split(/;;\s*/)) if (statement.trim()) await runner.query(statement);
+}
 
 const FOUNDATION = `
 CREATE TABLE checkpoints (
@@ -168,4 +187,77 @@ CREATE TABLE balances (
   postings int4 NOT NULL,
   PRIMARY KEY (account, currency)
 );;
+`;
+
+const RATINGS = `
+CREATE TABLE dead_letters (
+  view text COLLATE "C" NOT NULL,
+  position int8 NOT NULL,
+  event_id text NOT NULL,
+  type text NOT NULL,
+  version int4 NOT NULL,
+  code text NOT NULL,
+  message text NOT NULL,
+  PRIMARY KEY (view, position)
+);;
+ALTER TABLE ratings
+  ADD COLUMN season text COLLATE "C" NOT NULL DEFAULT 'all',
+  ADD COLUMN streak int4 NOT NULL DEFAULT 0,
+  ADD COLUMN best_streak int4 NOT NULL DEFAULT 0,
+  ADD COLUMN glicko float8 NOT NULL DEFAULT 1500,
+  ADD COLUMN deviation float8 NOT NULL DEFAULT 350,
+  ADD COLUMN volatility float8 NOT NULL DEFAULT 0.06,
+  ADD COLUMN period int4 NOT NULL DEFAULT 0,
+  ADD COLUMN start_glicko float8 NOT NULL DEFAULT 1500,
+  ADD COLUMN start_deviation float8 NOT NULL DEFAULT 350,
+  ADD COLUMN start_volatility float8 NOT NULL DEFAULT 0.06,
+  ADD COLUMN information float8 NOT NULL DEFAULT 0,
+  ADD COLUMN surprise float8 NOT NULL DEFAULT 0,
+  DROP CONSTRAINT ratings_pkey,
+  ADD CONSTRAINT ratings_pkey PRIMARY KEY (season, game, agent_id);;
+DROP INDEX ratings_ranked;;
+CREATE INDEX ratings_ranked ON ratings (season, game, rating DESC, agent_id);;
+CREATE INDEX ratings_by_glicko ON ratings (season, game, glicko DESC, agent_id);;
+CREATE INDEX ratings_by_game ON ratings (game, season);;
+ALTER TABLE rating_history
+  ADD COLUMN season text COLLATE "C" NOT NULL DEFAULT 'all',
+  ADD COLUMN position int8 NOT NULL DEFAULT 0,
+  ADD COLUMN glicko float8 NOT NULL DEFAULT 1500,
+  ADD COLUMN deviation float8 NOT NULL DEFAULT 350,
+  ADD COLUMN volatility float8 NOT NULL DEFAULT 0.06,
+  ADD COLUMN period int4 NOT NULL DEFAULT 0,
+  DROP CONSTRAINT rating_history_pkey;;
+UPDATE rating_history SET position = games;;
+ALTER TABLE rating_history ADD CONSTRAINT rating_history_pkey PRIMARY KEY (season, game, agent_id, position);;
+CREATE TABLE head_to_head (
+  season text COLLATE "C" NOT NULL,
+  game text COLLATE "C" NOT NULL,
+  agent_id text COLLATE "C" NOT NULL,
+  opponent_id text COLLATE "C" NOT NULL,
+  wins int4 NOT NULL,
+  draws int4 NOT NULL,
+  losses int4 NOT NULL,
+  PRIMARY KEY (season, game, agent_id, opponent_id)
+);;
+CREATE TABLE rated_matches (
+  match_id text COLLATE "C" PRIMARY KEY,
+  game text COLLATE "C" NOT NULL,
+  season text COLLATE "C" NOT NULL,
+  position int8 NOT NULL,
+  at timestamptz NOT NULL,
+  seats jsonb NOT NULL
+);;
+CREATE INDEX rated_matches_by_game ON rated_matches (game);;
+`;
+
+const RATINGS_DOWN = `
+ALTER TABLE ratings
+  DROP COLUMN season, DROP COLUMN streak, DROP COLUMN best_streak, DROP COLUMN glicko, DROP COLUMN deviation,
+  DROP COLUMN volatility, DROP COLUMN period, DROP COLUMN start_glicko, DROP COLUMN start_deviation,
+  DROP COLUMN start_volatility, DROP COLUMN information, DROP COLUMN surprise,
+  ADD CONSTRAINT ratings_pkey PRIMARY KEY (game, agent_id);;
+CREATE INDEX ratings_ranked ON ratings (game, rating DESC, agent_id);;
+ALTER TABLE rating_history
+  DROP COLUMN season, DROP COLUMN position, DROP COLUMN glicko, DROP COLUMN deviation, DROP COLUMN volatility,
+  DROP COLUMN period, ADD CONSTRAINT rating_history_pkey PRIMARY KEY (game, agent_id, games);;
 `;

@@ -5,12 +5,15 @@ import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Postgres, startPostgres } from '../../ops/engines/postgres.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
-import { listAgents } from '../agents/query.js';
+import type { RecordedEvent } from '../../services/kernel/index.js';
+import { accountById, agentById, listAgents, versionsOf } from '../agents/query.js';
 import { checkLedger } from '../balances/check.js';
 import { ledgerSums, listBalances, statementOf } from '../balances/query.js';
 import { Projector } from '../engine/projector.js';
-import { playedHistory } from '../history.contract.js';
-import { leaderboard, ratingHistoryOf } from '../leaderboards/query.js';
+import { rebuild } from '../engine/rebuild.js';
+import { longHistory, playedHistory } from '../history.contract.js';
+import { headToHeadOf, leaderboard, ratingAt, ratingHistoryOf, seasonsOf, standingsOf } from '../leaderboards/query.js';
+import { ratings } from '../leaderboards/table.js';
 import { listMatches, matchById, turnsOf } from '../matches/query.js';
 import type { matches } from '../matches/table.js';
 import { upcast, views } from '../views.js';
@@ -40,7 +43,7 @@ sinkContract('PostgreSQL', async () => new PostgresSink(db));
 
 describe('the views on PostgreSQL', () => {
   it('hold the same rows as in memory', async () => {
-    const events = await playedHistory();
+    const events = longHistory(await playedHistory());
     const [memory, sink] = [new MemorySink(), new PostgresSink(db)];
     for (const view of views) {
       await new Projector(view, memory, upcast).project(events);
@@ -74,9 +77,10 @@ describe('the views on PostgreSQL', () => {
     expect(await matchById(db, match!.matchId)).toEqual(match);
     expect((await turnsOf(db, match!.matchId)).map(({ turn }) => turn)).toEqual([1, 2, 3]);
 
-    const standings = await leaderboard(db, 'a', 10);
+    const standings = await leaderboard(db, { game: 'a' }, 10, '2026-01-01T00:00:00.000Z');
     expect(standings.map(({ rank }) => rank)).toEqual(standings.map((_row, i) => i + 1));
-    expect(await ratingHistoryOf(db, 'a', standings[0]!.agentId)).toHaveLength(standings[0]!.games);
+    const { agentId, games } = standings[0]!;
+    expect((await ratingHistoryOf(db, { game: 'a' }, agentId, {})).rows).toHaveLength(games);
     expect(ledgerSums(await listBalances(db))).toEqual({ PLAY: 0n });
   });
 
@@ -184,5 +188,159 @@ describe('the views on PostgreSQL', () => {
     const again = await openDatabase(postgres.url);
     expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: 2 }]);
     await again.destroy();
+  });
+});
+
+describe('a rebuild on PostgreSQL', () => {
+  const view = views.find(({ name }) => name === 'leaderboards')!;
+
+  const storeOf = async (events: readonly RecordedEvent[]) => {
+    const store = new MemoryEventStore();
+    for (const { position: _position, ...event } of events)
+      await store.append(event.stream, event.revision - 1, [event]);
+    return store;
+  };
+
+  it('never shows a half-built table to a reader, and can be interrupted and resumed', async () => {
+    const store = await storeOf(await playedHistory());
+    const sink = new PostgresSink(db);
+    await sink.reset(view);
+    await new Projector(view, sink, upcast).project(await store.readAll({}));
+    const before = await sink.rows(ratings);
+
+    let reading = true;
+    const seen = new Set<string>();
+    const reader = (async () => {
+      while (reading) {
+        const [{ n, games }] = await db.query('SELECT count(*)::int AS n, sum(games)::int AS games FROM ratings');
+        seen.add(`${n} rows, ${games} games`);
+      }
+    })();
+    const stopping = new AbortController();
+    const phases: string[] = [];
+    const build = { view, sink, store, upcast, batchEvents: 20 };
+    const first = await rebuild({
+      ...build,
+      signal: stopping.signal,
+      onProgress: ({ position }) => position > 100 && stopping.abort(),
+    });
+    expect(first).toMatchObject({ swapped: false });
+    expect(await sink.building(view)).toEqual({ version: view.version, position: first.position });
+    const second = await rebuild({ ...build, onProgress: ({ phase }) => phases.push(phase) });
+    expect(second).toMatchObject({ swapped: true, events: (await store.lastPosition()) - first.position });
+    expect(phases.slice(-2)).toEqual(['swapping', 'swapped']);
+    reading = false;
+    await reader;
+    expect(seen.size).toBe(1);
+    expect(await sink.rows(ratings)).toEqual(before);
+  });
+
+  it('keeps constraints, indexes and triggers under their names', async () => {
+    const sink = new PostgresSink(db);
+    const shape = async () => ({
+      indexes: await db.query(`SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1`),
+      columns: await db.query(`SELECT table_name, column_name, data_type, is_nullable, collation_name, column_default
+        FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2`),
+      triggers: await db.query(`SELECT tgname, tgrelid::regclass::text, pg_get_triggerdef(oid) AS definition
+        FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2`),
+    });
+    const before = await shape();
+    expect(before.triggers.length).toBeGreaterThan(0);
+    const store = await storeOf(await playedHistory(6));
+    for (const each of views) {
+      await sink.reset(each);
+      await rebuild({ view: each, sink, store, upcast });
+    }
+    expect(await shape()).toEqual(before);
+    expect(await db.query(`SELECT nspname FROM pg_namespace WHERE nspname LIKE 'build_%'`)).toEqual([]);
+  });
+
+  it('puts aside what the database refuses, and goes on', async () => {
+    const events = await playedHistory(6);
+    const at = events.findIndex(({ type }) => type === 'MatchSettled');
+    const seats = (events[at]!.data as { seats: object[] }).seats;
+    // A score that PostgreSQL's jsonb cannot hold.
+    const odd = {
+      ...events[at]!,
+      data: { ...(events[at]!.data as object), seats: seats.map((s) => ({ ...s, agentId: '\ud800' })) },
+    };
+    const sink = new PostgresSink(db);
+    await sink.reset(view);
+    await new Projector(view, sink, upcast).project(events.map((event, i) => (i === at ? odd : event)));
+    expect(await sink.letters(view)).toMatchObject([{ position: at + 1, code: 'SINK.REFUSED' }]);
+    expect(await sink.checkpoint(view)).toBe(events.length);
+  });
+});
+
+describe('the queries of the gateway on filled tables', () => {
+  beforeAll(async () => {
+    await db.query(`INSERT INTO matches SELECT md5(i::text), 'g' || i % 5, 's', CASE i % 4 WHEN 0 THEN 'ready' ELSE 'settled' END,
+      '', '', jsonb_build_array(jsonb_build_object('agentId', 'a' || i % 500), jsonb_build_object('agentId', 'b' || i % 70)),
+      0, 1, 1, 1, 'PLAY', 3, 1, now(), now(), 1000000 + i FROM generate_series(1, 20000) i`);
+    await db.query(
+      `INSERT INTO turns SELECT md5(i::text), t, t % 2, '1', 1 FROM generate_series(1, 5000) i, generate_series(1, 5) t`,
+    );
+    await db.query(
+      `INSERT INTO agents SELECT 'a' || i, 'o' || i % 300, 'n', '[]', 'node', 1, 'd', now(), now() FROM generate_series(1, 10000) i`,
+    );
+    await db.query(
+      `INSERT INTO agent_versions SELECT 'a' || i, v, 'd', 1, now() FROM generate_series(1, 10000) i, generate_series(1, 2) v`,
+    );
+    await db.query(`INSERT INTO accounts SELECT 'o' || i, 'n', now() FROM generate_series(1, 10000) i`);
+    await db.query(`INSERT INTO ratings (season, game, agent_id, rating, glicko, games, wins, draws, losses, last_match_id, updated_at)
+      SELECT s, 'g' || i % 5, 'a' || i, 1500 + i % 997, 1500 + i % 787, 1, 1, 0, 0, 'm', now()
+      FROM generate_series(1, 10000) i, unnest(ARRAY['all', '2026-Q1', '2026-Q2']) s`);
+    await db.query(`INSERT INTO rating_history (season, game, agent_id, position, games, match_id, before, after, at)
+      SELECT 'all', 'g1', 'a' || i % 200, 1000000 + i, i, 'm', 1, 2, now() FROM generate_series(1, 30000) i`);
+    await db.query(
+      `INSERT INTO head_to_head SELECT 'all', 'g' || i % 5, 'a' || i % 300, 'a' || i, 1, 0, 0 FROM generate_series(1, 20000) i`,
+    );
+    await db.query('ANALYZE');
+  });
+
+  /** Runs the query and looks at the plan of every statement it made. */
+  const plansOf = async (ask: (recording: DataSource) => Promise<unknown>) => {
+    const made: [string, unknown[]][] = [];
+    const query = (sql: string, values: unknown[] = []) => {
+      made.push([sql, values]);
+      return db.query(sql, values);
+    };
+    await ask({ query } as unknown as DataSource);
+    const plans = made.map(([sql, values]) => db.query(`EXPLAIN (FORMAT JSON) ${sql}`, values));
+    return JSON.stringify(await Promise.all(plans));
+  };
+
+  const at = '2026-11-01T00:00:00.000Z';
+  const board = { game: 'g1' };
+  const afterMillion = Buffer.from('1010000').toString('base64url');
+  it.each<[string, (recording: DataSource) => Promise<unknown>]>([
+    ['matches', (on) => listMatches(on, {})],
+    ['a later page of matches', (on) => listMatches(on, { after: afterMillion })],
+    ['matches of a game', (on) => listMatches(on, { game: 'g1', after: afterMillion })],
+    ['matches of a status', (on) => listMatches(on, { status: 'ready' })],
+    ['matches of an agent', (on) => listMatches(on, { agentId: 'a77' })],
+    ['a match', (on) => matchById(on, 'x')],
+    ['the turns of a match', (on) => turnsOf(on, 'c4ca4238a0b923820dcc509a6f75849b')],
+    ['agents', (on) => listAgents(on, { after: Buffer.from('a5').toString('base64url') })],
+    ['agents of an owner', (on) => listAgents(on, { ownerId: 'o7' })],
+    ['an agent', (on) => agentById(on, 'a7')],
+    ["an agent's versions", (on) => versionsOf(on, 'a7')],
+    ['an account', (on) => accountById(on, 'o7')],
+    ['the first of a board', (on) => leaderboard(on, board, 20, at)],
+    [
+      'the first of a season by Glicko-2',
+      (on) => leaderboard(on, { ...board, season: '2026-Q1', by: 'glicko' }, 20, at),
+    ],
+    ['standings', (on) => standingsOf(on, board, [{ agentId: 'a1', rank: 1 }], at)],
+    ['seasons', (on) => seasonsOf(on, 'g1')],
+    ['how a rating came about', (on) => ratingHistoryOf(on, board, 'a5', { first: 20, after: afterMillion })],
+    ['a rating at a position', (on) => ratingAt(on, board, 'a5', { position: 1_010_000 })],
+    ['a rating at a date', (on) => ratingAt(on, board, 'a5', { at })],
+    ['who beat whom', (on) => headToHeadOf(on, board, undefined, 1000)],
+    ['whom one beat', (on) => headToHeadOf(on, board, 'a6', 1000)],
+  ])('read no table from end to end: %s', async (_what, ask) => {
+    const plans = await plansOf(ask);
+    expect(plans).toMatch(/Index|Bitmap/);
+    expect(plans).not.toMatch(/Seq Scan/);
   });
 });

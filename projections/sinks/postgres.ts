@@ -1,66 +1,188 @@
-import type { DataSource, QueryRunner } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import { AgonError } from '../../services/kernel/index.js';
-import type { Sink } from '../engine/projector.js';
-import { type AnyTable, type Cell, columnName, type RowKey, type Table } from '../engine/table.js';
+import type { Also, BuriedEvent, RebuildingSink, Sink, Standing } from '../engine/sink.js';
+import {
+  type AnyTable,
+  type Cell,
+  type ColumnType,
+  columnName,
+  type Match,
+  type RowKey,
+  type Table,
+} from '../engine/table.js';
 import type { View } from '../engine/view.js';
+import { copyOf, schemaOf, swapIn } from './shadow.js';
+
+type Query = (sql: string, values?: unknown[]) => Promise<Record<string, Cell>[]>;
 
 /** Rows in PostgreSQL. A batch is one transaction: folded rows by unnest, one statement a table, and the checkpoint. */
-export class PostgresSink implements Sink {
-  constructor(private readonly db: DataSource) {}
+export class PostgresSink implements RebuildingSink {
+  private readonly query: Query;
+
+  constructor(
+    private readonly db: DataSource,
+    /** Where the tables are. A view that is being built has a schema of its own, with tables of the same names. */
+    private readonly schema = 'public',
+  ) {
+    this.query = (sql, values) => db.query(sql, values);
+  }
 
   /** A view whose version was raised starts over: its rows follow from other rules than these. */
   async checkpoint(view: View): Promise<number> {
-    const [row] = await this.db.query('SELECT version, position FROM checkpoints WHERE view = $1', [view.name]);
-    if (row && row.version !== view.version) await this.reset(view);
-    return row?.version === view.version ? Number(row.position) : 0;
+    const standing = await this.serving(view);
+    if (standing && standing.version !== view.version) await this.reset(view);
+    return standing?.version === view.version ? standing.position : 0;
   }
 
   async load(table: AnyTable, keys: readonly RowKey[]): Promise<readonly object[]> {
     if (keys.length === 0) return [];
-    const columns = table.key.map((property) => columnName(property));
-    const arrays = table.key.map((property, i) => `$${i + 1}::${table.columns[property]}[]`);
+    const { columns, arrays } = keyArrays(table);
     const on = columns.map((column) => `t.${column} = k.${column}`).join(' AND ');
-    const rows: Record<string, Cell>[] = await this.db.query(
-      `SELECT t.* FROM unnest(${arrays.join(', ')}) AS k(${columns.join(', ')}) JOIN ${table.name} t ON ${on}`,
-      table.key.map((_property, i) => keys.map((key) => key[i])),
+    const rows = await this.query(
+      `SELECT t.* FROM unnest(${arrays}) AS k(${columns.join(', ')}) JOIN ${this.named(table)} t ON ${on}`,
+      byColumn(table, keys),
     );
     return rows.map((row) => fromDatabase(table, row));
   }
 
-  async commit(view: View, from: number, to: number, changes: ReadonlyMap<AnyTable, readonly object[]>): Promise<void> {
-    await this.db.transaction(async ({ queryRunner }) => {
-      const runner = queryRunner as QueryRunner;
-      for (const [table, rows] of changes) await runner.query(upsert(table), columnsOf(table, rows));
-      // The row lock serialises two projectors of one view; the one that comes second sees that it is late.
+  async find(table: AnyTable, match: Match): Promise<readonly object[]> {
+    const where = Object.keys(match).map((property, i) => `${columnName(property)} = $${i + 1}`);
+    const rows = await this.query(
+      `SELECT * FROM ${this.named(table)} WHERE ${where.join(' AND ')}`,
+      Object.values(match).map(String),
+    );
+    return rows.map((row) => fromDatabase(table, row));
+  }
+
+  async commit(
+    view: View,
+    from: number,
+    to: number,
+    changes: ReadonlyMap<AnyTable, readonly object[]>,
+    also: Also = {},
+  ): Promise<void> {
+    await this.transaction(async (query) => {
+      // The row lock comes first: it serialises two projectors of one view, and the second sees that it is late.
       if (from === 0) {
-        const start = `INSERT INTO checkpoints (view, version, position) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING`;
-        await runner.query(start, [view.name, view.version]);
+        await query(`INSERT INTO checkpoints (view, version, position) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING`, [
+          view.name,
+          view.version,
+        ]);
       }
-      const [moved] = await runner.query(
-        'UPDATE checkpoints SET position = $2 WHERE view = $1 AND position = $3 RETURNING position',
-        [view.name, to, from],
-      );
-      if (moved.length !== 1) throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
+      const moved = `WITH moved AS (UPDATE checkpoints SET position = $2 WHERE view = $1 AND position = $3 AND version = $4
+        RETURNING 1) SELECT count(*)::int AS n FROM moved`;
+      const [found] = await query(moved, [view.name, to, from, view.version]);
+      if (found?.n !== 1) throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
+      for (const [table, keys] of also.removed ?? []) await query(deletion(table), byColumn(table, keys));
+      for (const [table, rows] of changes) await query(upsert(table), columnsOf(table, rows));
+      for (const letter of also.letters ?? []) await query(BURY, letterValues(view, letter));
     });
   }
 
   async reset(view: View): Promise<void> {
-    await this.db.transaction(async (manager) => {
-      for (const table of view.tables) await manager.query(`TRUNCATE ${table.name}`);
-      await manager.query('DELETE FROM checkpoints WHERE view = $1', [view.name]);
+    await this.transaction(async (query) => {
+      for (const table of view.tables) await query(`TRUNCATE ${table.name}`);
+      await query('DELETE FROM checkpoints WHERE view = $1', [view.name]);
+      await query('DELETE FROM dead_letters WHERE view = $1', [view.name]);
     });
   }
 
   async rows<Row extends object>(table: Table<Row>): Promise<readonly Row[]> {
     const order = table.key.map((property) => columnName(property)).join(', ');
-    const rows: Record<string, Cell>[] = await this.db.query(`SELECT * FROM ${table.name} ORDER BY ${order}`);
+    const rows = await this.query(`SELECT * FROM ${this.named(table)} ORDER BY ${order}`);
     return rows.map((row) => fromDatabase(table, row) as Row);
+  }
+
+  async letters(view: View): Promise<readonly BuriedEvent[]> {
+    const rows = await this.query(`SELECT * FROM ${this.schema}.dead_letters WHERE view = $1 ORDER BY position`, [
+      view.name,
+    ]);
+    return rows.map((row) => ({
+      group: `projection.${view.name}`,
+      position: Number(row.position),
+      eventId: `${row.event_id}`,
+      type: `${row.type}`,
+      version: Number(row.version),
+      code: `${row.code}`,
+      message: `${row.message}`,
+      attempts: 1,
+    }));
+  }
+
+  async serving(view: View): Promise<Standing | undefined> {
+    const [row] = await this.query(`SELECT version, position FROM ${this.schema}.checkpoints WHERE view = $1`, [
+      view.name,
+    ]);
+    return row && { version: Number(row.version), position: Number(row.position) };
+  }
+
+  async building(view: View): Promise<Standing | undefined> {
+    const [found] = await this.query('SELECT to_regnamespace($1) IS NOT NULL AS there', [schemaOf(view)]);
+    return found?.there ? new PostgresSink(this.db, schemaOf(view)).serving(view) : undefined;
+  }
+
+  async beside(view: View): Promise<Sink> {
+    await this.transaction((query) => copyOf(query, view));
+    return new PostgresSink(this.db, schemaOf(view));
+  }
+
+  async swap(view: View): Promise<void> {
+    await this.transaction((query) => swapIn(query, view));
+  }
+
+  async abandon(view: View): Promise<void> {
+    await this.query(`DROP SCHEMA IF EXISTS ${schemaOf(view)} CASCADE`);
+  }
+
+  private named(table: AnyTable): string {
+    return `${this.schema}.${table.name}`;
+  }
+
+  /** Names without a schema mean this sink's own, also in what triggers do. */
+  private async transaction(work: (query: Query) => Promise<void>): Promise<void> {
+    try {
+      await this.db.transaction(async (manager: EntityManager) => {
+        const query: Query = (sql, values) => manager.query(sql, values);
+        if (this.schema !== 'public') await query(`SET LOCAL search_path TO ${this.schema}, public`);
+        await work(query);
+      });
+    } catch (error) {
+      throw refusal(error) ?? error;
+    }
   }
 }
 
+/** PostgreSQL's classes for data that it will never take, however often it is offered. */
+function refusal(error: unknown): AgonError | undefined {
+  const { driverError } = error as { driverError?: { code?: string } };
+  if (!/^(22|23|P0001)/.test(driverError?.code ?? '')) return undefined;
+  return new AgonError('SINK.REFUSED', `PostgreSQL refuses it: ${(error as Error).message}`, {}, { cause: error });
+}
+
+const BURY = `INSERT INTO dead_letters (view, position, event_id, type, version, code, message)
+  VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (view, position) DO NOTHING`;
+
+const letterValues = (view: View, { position, eventId, type, version, code, message }: BuriedEvent) =>
+  [view.name, position, eventId, type, version, code, message].map((value) => `${value}`.replaceAll('\0', '\uFFFD'));
+
 const propertiesOf = (table: AnyTable) => Object.entries(table.columns);
 
-function upsert(table: AnyTable): string {
+function keyArrays(table: AnyTable): { columns: string[]; arrays: string } {
+  const columns = table.key.map((property) => columnName(property));
+  return { columns, arrays: table.key.map((property, i) => `$${i + 1}::${table.columns[property]}[]`).join(', ') };
+}
+
+const byColumn = (table: AnyTable, keys: readonly RowKey[]) =>
+  table.key.map((_property, i) => keys.map((key) => key[i]));
+
+function deletion(table: AnyTable): string {
+  const { columns, arrays } = keyArrays(table);
+  const on = columns.map((column) => `t.${column} = k.${column}`).join(' AND ');
+  return `DELETE FROM ${table.name} t USING unnest(${arrays}) AS k(${columns.join(', ')}) WHERE ${on}`;
+}
+
+/** The statement that the hot path stands on: any number of rows in one, whatever table it is. */
+export function upsert(table: AnyTable): string {
   const properties = propertiesOf(table);
   const columns = properties.map(([property]) => columnName(property));
   const values = properties.map(([property, type], i) => {
@@ -78,17 +200,23 @@ function upsert(table: AnyTable): string {
   );
 }
 
-function columnsOf(table: AnyTable, rows: readonly object[]): unknown[][] {
-  return propertiesOf(table).map(([property, type]) =>
-    rows.map((row) => {
+export function columnsOf(table: AnyTable, rows: readonly object[]): unknown[][] {
+  return propertiesOf(table).map(([property, type]) => {
+    const cellOf = writers[type] ?? ((cell: Cell) => cell);
+    return rows.map((row) => {
       const cell = (row as Record<string, Cell>)[property] ?? null;
-      if (cell === null) return null;
-      if (type === 'jsonb') return JSON.stringify(cell).replaceAll('\\u0000', '\uFFFD');
-      if (type === 'text') return (cell as string).replaceAll('\0', '\uFFFD');
-      return type === 'int8' || type === 'numeric' ? cell.toString() : cell;
-    }),
-  );
+      return cell === null ? null : cellOf(cell);
+    });
+  });
 }
+
+/** PostgreSQL's text has no NUL. */
+const writers: Partial<Record<ColumnType, (cell: Cell) => unknown>> = {
+  jsonb: (cell) => JSON.stringify(cell).replaceAll('\\u0000', '\uFFFD'),
+  text: (cell) => ((cell as string).includes('\0') ? (cell as string).replaceAll('\0', '\uFFFD') : cell),
+  int8: String,
+  numeric: String,
+};
 
 /** A database row as the view's own row: camel case, bigint for int8, ISO 8601 for times. */
 export function fromDatabase(table: AnyTable, row: Record<string, Cell>): object {

@@ -1,0 +1,123 @@
+import { Inject } from '@nestjs/common';
+import { Args, Int, Query, Resolver } from '@nestjs/graphql';
+import { PAGE_MAX } from '../../projections/engine/page.js';
+import {
+  headToHeadOf,
+  leaderboard,
+  ratingAt,
+  ratingHistoryOf,
+  seasonsOf,
+  standingsOf,
+} from '../../projections/leaderboards/query.js';
+import { ALL_TIME } from '../../projections/leaderboards/table.js';
+import { AgonError } from '../../services/kernel/index.js';
+import { type GatewayPorts, PORTS } from '../ports.js';
+import { HeadToHead, PastRating, RatingChange, Standing, Strength } from './types.js';
+
+const TEXT = { type: () => String } as const;
+const FIRST = { type: () => Int, nullable: true, description: `1 to ${PAGE_MAX}; 20 when left out.` } as const;
+const SEASON = { ...TEXT, defaultValue: ALL_TIME, description: 'A quarter as 2026-Q1, or all.' } as const;
+const MATRIX_MAX = 10_000;
+
+/** Who is better than whom. */
+@Resolver()
+export class BoardQueries {
+  constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
+
+  @Query(() => [String], { description: 'The seasons in which a game was played, and all of them together.' })
+  seasons(@Args('game', TEXT) game: string) {
+    return seasonsOf(this.ports.database, this.known(game));
+  }
+
+  @Query(() => [Standing], { description: 'Best first.' })
+  async leaderboard(
+    @Args('game', TEXT) game: string,
+    @Args('first', FIRST) first = 20,
+    @Args('season', SEASON) season: string = ALL_TIME,
+    @Args('by', { ...TEXT, defaultValue: 'elo', description: 'elo or glicko.' }) by: string = 'elo',
+  ) {
+    const board = { game: this.known(game), season };
+    if (first < 1 || first > PAGE_MAX) throw new AgonError('QUERY.BAD_PAGE', `first is 1 to ${PAGE_MAX}.`);
+    if (by !== 'elo' && by !== 'glicko') throw new AgonError('QUERY.BAD_ORDER', `by is elo or glicko, not ${by}.`);
+    const { database, boards, clock } = this.ports;
+    if (by === 'glicko') return leaderboard(database, { ...board, by }, first, clock());
+    return standingsOf(database, board, await boards.top(board, first), clock());
+  }
+
+  @Query(() => Standing, { nullable: true, description: 'Where one agent stands.' })
+  async standing(
+    @Args('game', TEXT) game: string,
+    @Args('agentId', TEXT) agentId: string,
+    @Args('season', SEASON) season: string = ALL_TIME,
+  ) {
+    return (await this.neighbours(game, agentId, season, 0))[0];
+  }
+
+  @Query(() => [Standing], { description: 'An agent with those ranked right above and below it.' })
+  async neighbours(
+    @Args('game', TEXT) game: string,
+    @Args('agentId', TEXT) agentId: string,
+    @Args('season', SEASON) season: string = ALL_TIME,
+    @Args('each', { type: () => Int, defaultValue: 3, description: 'How many to either side, 0 to 50.' }) each = 3,
+  ) {
+    const board = { game: this.known(game), season };
+    if (each < 0 || each > 50) throw new AgonError('QUERY.BAD_PAGE', 'each is 0 to 50.');
+    const { database, boards, clock } = this.ports;
+    return standingsOf(database, board, await boards.around(board, agentId, each), clock());
+  }
+
+  @Query(() => [RatingChange], { description: 'How a rating came about, newest match first.' })
+  async ratingHistory(
+    @Args('game', TEXT) game: string,
+    @Args('agentId', TEXT) agentId: string,
+    @Args('season', SEASON) season: string = ALL_TIME,
+    @Args('first', FIRST) first = PAGE_MAX,
+    @Args('before', { ...TEXT, nullable: true, description: 'Only matches settled before this position.' })
+    before?: string,
+  ) {
+    if (before && !/^\d{1,18}$/.test(before)) {
+      throw new AgonError('QUERY.BAD_CURSOR', `"${before}" is not a position of the log.`);
+    }
+    const after = before ? Buffer.from(before).toString('base64url') : undefined;
+    const page = await ratingHistoryOf(this.ports.database, { game: this.known(game), season }, agentId, {
+      first,
+      after,
+    });
+    return page.rows.map((row) => ({ ...row, position: row.position.toString() }));
+  }
+
+  @Query(() => PastRating, { nullable: true, description: 'How an agent stood at a position or a moment of the past.' })
+  async ratingAt(
+    @Args('game', TEXT) game: string,
+    @Args('agentId', TEXT) agentId: string,
+    @Args('season', SEASON) season: string = ALL_TIME,
+    @Args('position', { type: () => Int, nullable: true }) position?: number,
+    @Args('at', { ...TEXT, nullable: true }) at?: string,
+  ) {
+    if ((position ?? at ?? undefined) === undefined || (position && at)) {
+      throw new AgonError('QUERY.BAD_TIME', 'Give either a position or a time.');
+    }
+    const when = at ? { at } : { position: position ?? 0 };
+    const found = await ratingAt(this.ports.database, { game: this.known(game), season }, agentId, when);
+    return found && { ...found, position: found.position.toString() };
+  }
+
+  @Query(() => [HeadToHead], { description: 'Who beat whom: the whole matrix, or the row of one agent.' })
+  headToHead(
+    @Args('game', TEXT) game: string,
+    @Args('agentId', { ...TEXT, nullable: true }) agentId?: string,
+    @Args('season', SEASON) season: string = ALL_TIME,
+  ) {
+    return headToHeadOf(this.ports.database, { game: this.known(game), season }, agentId ?? undefined, MATRIX_MAX);
+  }
+
+  @Query(() => [Strength], { description: 'Strongest first, by all results of a season at once.' })
+  strengths(@Args('game', TEXT) game: string, @Args('season', SEASON) season: string = ALL_TIME) {
+    return this.ports.strengths({ game: this.known(game), season });
+  }
+
+  private known(game: string): string {
+    if (this.ports.games.includes(game)) return game;
+    throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${this.ports.games.join(', ')}.`);
+  }
+}

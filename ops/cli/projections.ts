@@ -1,0 +1,194 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { stderr } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ProjectionStatus, paced, statusOf, viewNamed } from '../../projections/engine/projections.js';
+import { rebuild } from '../../projections/engine/rebuild.js';
+import type { BuriedEvent } from '../../projections/engine/sink.js';
+import { upcast, views } from '../../projections/views.js';
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { AgonError } from '../../services/kernel/index.js';
+import { DataFolder, folderLayout, holderOf } from '../embedded/data-folder.js';
+import { startPostgres } from '../engines/postgres.js';
+import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
+import { askArena } from './remote.js';
+import { untilSignal } from './signals.js';
+
+export const viewNames = views.map(({ name }) => name);
+
+const POLL_MS = 200;
+
+/** What the commands need, from a running arena or from a folder that nobody runs on. */
+interface Desk {
+  list(): Promise<readonly ProjectionStatus[]>;
+  deadLetters(view?: string): Promise<readonly BuriedEvent[]>;
+  /** False when it was interrupted. */
+  rebuild(view: string, signal: AbortSignal, onProgress: (status: Build) => void): Promise<boolean>;
+}
+
+type Build = NonNullable<ProjectionStatus['build']>;
+
+export const listProjections = (dataDir: string, options: OutputOptions): Promise<number> =>
+  withDesk(dataDir, async (desk) => {
+    const all = await desk.list();
+    const rows = all.map(({ view, version, servingVersion, position, lagEvents, deadLetters, build }) => [
+      view,
+      servingVersion === null ? '-' : `${servingVersion}${servingVersion === version ? '' : ` (of ${version})`}`,
+      `${position}`,
+      `${lagEvents}`,
+      deadLetters > 0 ? colour.red(`${deadLetters}`) : '0',
+      build ? `${build.phase} ${build.position}/${build.total}` : '',
+    ]);
+    const head = ['view', 'version', 'position', 'behind', 'dead letters', 'build'];
+    print(options, all, table(head, rows, ['left', 'left', 'right', 'right', 'right', 'left']));
+    return EXIT.ok;
+  });
+
+export const showDeadLetters = (dataDir: string, view: string | undefined, options: OutputOptions): Promise<number> =>
+  withDesk(dataDir, async (desk) => {
+    const letters = await desk.deadLetters(view);
+    const rows = letters.map((letter) => [
+      letter.group.replace('projection.', ''),
+      `${letter.position}`,
+      `${letter.type} v${letter.version}`,
+      letter.code,
+      letter.message,
+    ]);
+    const text = table(['view', 'position', 'event', 'error', ''], rows, ['left', 'right', 'left', 'left', 'left']);
+    print(options, letters, letters.length === 0 ? 'No dead letters.' : text);
+    return EXIT.ok;
+  });
+
+export const rebuildProjection = (dataDir: string, view: string, options: OutputOptions): Promise<number> =>
+  withDesk(dataDir, async (desk) => {
+    viewNamed(views, view);
+    if (!(await watched(desk, view))) return interrupted(dataDir, view);
+    const status = (await desk.list()).find((each) => each.view === view);
+    const letters = status?.deadLetters ?? 0;
+    const good = `${colour.green('rebuilt')}: ${view} serves what follows from ${status?.position} events`;
+    print(
+      options,
+      { ...status, rebuilt: true },
+      letters > 0 ? `${good}, without ${letters} dead letters.` : `${good}.`,
+    );
+    return EXIT.ok;
+  });
+
+/**
+ * A view may depend on the order of events, so a dead letter is not applied late but at its place: the view is built
+ * anew, and what can be taken in by now is.
+ */
+export const replayProjection = (dataDir: string, view: string, options: OutputOptions): Promise<number> =>
+  withDesk(dataDir, async (desk) => {
+    viewNamed(views, view);
+    const before = await desk.deadLetters(view);
+    if (before.length > 0 && !(await watched(desk, view))) return interrupted(dataDir, view);
+    const left = before.length > 0 ? await desk.deadLetters(view) : [];
+    const healed = before.length - left.length;
+    const text = before.length === 0 ? `${view} has no dead letters.` : `${healed} of ${before.length} taken in.`;
+    const still = left.map(({ position, code, message }) => `  ${position}  ${code}: ${message}`);
+    print(options, { view, replayed: before.length, healed, left }, [text, ...still].join('\n'));
+    return left.length === 0 ? EXIT.ok : EXIT.failed;
+  });
+
+async function watched(desk: Desk, view: string): Promise<boolean> {
+  const { signal } = untilSignal();
+  const bar = progress(view);
+  const done = await desk.rebuild(view, signal, ({ position, total, eventsPerSecond, secondsLeft }) => {
+    bar.at(position, total, `${eventsPerSecond.toLocaleString('en-US')} events/s, ${secondsLeft} s left`);
+  });
+  bar.end();
+  return done;
+}
+
+function interrupted(dataDir: string, view: string): number {
+  const running = holderOf(dataDir)?.url !== undefined;
+  const rest = running
+    ? 'It goes on in the arena.'
+    : `"agon projections rebuild ${view}" or the next start goes on with it.`;
+  stderr.write(`interrupted; what served still serves. ${rest}\n`);
+  return EXIT.interrupted;
+}
+
+function withDesk<T>(dataDir: string, use: (desk: Desk) => Promise<T>): Promise<T> {
+  return holderOf(dataDir)?.url === undefined ? withFolder(dataDir, use) : use(remoteDesk(dataDir));
+}
+
+/** Nobody runs on the folder: this process does, for as long as it takes. */
+async function withFolder<T>(dataDir: string, use: (desk: Desk) => Promise<T>): Promise<T> {
+  if (!existsSync(join(folderLayout(dataDir).log, 'events.mdb'))) {
+    throw new AgonError('DATA.EMPTY', `There is no arena in ${dataDir}. Name its folder with --data.`);
+  }
+  // The database's driver takes a while to load; commands that ask a running arena do without it.
+  const { openDatabase } = await import('../../projections/sinks/database.js');
+  const { PostgresSink } = await import('../../projections/sinks/postgres.js');
+  const closing: (() => Promise<unknown>)[] = [];
+  try {
+    const folder = DataFolder.take(dataDir);
+    closing.push(async () => folder.release());
+    const store = await LmdbEventStore.open(folder.paths.log, { readOnly: true });
+    closing.push(() => store.close());
+    const postgres = await startPostgres({ folder: folder.paths.postgres });
+    closing.push(() => postgres.stop());
+    const db = await openDatabase(postgres.url);
+    closing.push(() => db.destroy());
+    return await use(localDesk(store, new PostgresSink(db)));
+  } finally {
+    for (const close of closing.reverse()) await close().catch(() => {});
+  }
+}
+
+function localDesk(store: LmdbEventStore, sink: import('../../projections/engine/sink.js').RebuildingSink): Desk {
+  const statusOfView = async (view: (typeof views)[number]) => {
+    const [serving, building, last, letters] = await Promise.all([
+      ...[sink.serving(view), sink.building(view)],
+      store.lastPosition(),
+      sink.letters(view),
+    ] as const);
+    const progress = building && { position: building.position, total: last, events: 0, phase: 'building' as const };
+    const build = progress && { ...progress, eventsPerSecond: 0, secondsLeft: 0 };
+    return statusOf({ view, serving, last, deadLetters: letters.length, building: build });
+  };
+  return {
+    list: () => Promise.all(views.map(statusOfView)),
+    deadLetters: async (name) => {
+      const wanted = name === undefined ? views : [viewNamed(views, name)];
+      return (await Promise.all(wanted.map((view) => sink.letters(view)))).flat();
+    },
+    rebuild: async (name, signal, onProgress) => {
+      const startedMs = performance.now();
+      const view = viewNamed(views, name);
+      const built = await rebuild({
+        ...{ view, sink, store, upcast, signal },
+        onProgress: (progress) => onProgress(paced({ progress, startedMs })),
+      });
+      return built.swapped;
+    },
+  };
+}
+
+const BUILD = 'build { phase position total eventsPerSecond secondsLeft }';
+const STATUS = `view version servingVersion position lagEvents deadLetters ${BUILD}`;
+
+function remoteDesk(dataDir: string): Desk {
+  const list = async () =>
+    (await askArena<{ projections: ProjectionStatus[] }>(dataDir, `{ projections { ${STATUS} } }`, {})).projections;
+  return {
+    list,
+    deadLetters: async (view) => {
+      const query = `query ($view: String) { deadLetters(view: $view)
+        { group position eventId type version code message } }`;
+      return (await askArena<{ deadLetters: BuriedEvent[] }>(dataDir, query, { view: view ?? null })).deadLetters;
+    },
+    rebuild: async (view, signal, onProgress) => {
+      await askArena(dataDir, 'mutation ($view: String!) { rebuildProjection(view: $view) { view } }', { view });
+      while (!signal.aborted) {
+        const build = (await list()).find((each) => each.view === view)?.build;
+        if (!build) return true;
+        onProgress(build);
+        await sleep(POLL_MS, undefined, { signal }).catch(() => {});
+      }
+      return false;
+    },
+  };
+}

@@ -1,0 +1,87 @@
+import { type EventStore, isAgonError, type Upcaster } from '../../services/kernel/index.js';
+import { Projector } from './projector.js';
+import type { BuriedEvent, RebuildingSink } from './sink.js';
+import type { View } from './view.js';
+
+const BATCH_EVENTS = 10_000;
+
+export interface BuildProgress {
+  readonly position: number;
+  /** The end of the log, when last looked at. */
+  readonly total: number;
+  /** Events taken in since this build was started or resumed. */
+  readonly events: number;
+  readonly phase: 'building' | 'swapping' | 'swapped';
+}
+
+export interface BuildOptions {
+  readonly view: View;
+  readonly sink: RebuildingSink;
+  readonly store: EventStore;
+  readonly upcast: Upcaster;
+  readonly batchEvents?: number;
+  /** Interrupts between two batches; the build stays and can be resumed. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: BuildProgress) => void;
+  /** Holds whoever keeps the serving rows up to date, so that the build can pass them. */
+  readonly exclusively?: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+export interface Built {
+  /** False when it was interrupted. */
+  readonly swapped: boolean;
+  readonly position: number;
+  readonly events: number;
+  /** What could not be taken in this time either. */
+  readonly letters: readonly BuriedEvent[];
+}
+
+/**
+ * Builds a view from the first event on, beside the rows that serve, and puts it in their place. What a kill leaves is
+ * gone on with the next time: rows and checkpoint of the build are committed together, and the swap is one transaction.
+ */
+export async function rebuild(options: BuildOptions): Promise<Built> {
+  const { view, sink, store, upcast, signal, onProgress = () => {}, exclusively = (work) => work() } = options;
+  const beside = await sink.beside(view);
+  const projector = new Projector(view, beside, upcast);
+  let position = await projector.checkpoint();
+  let events = 0;
+  const tell = async (phase: BuildProgress['phase']) =>
+    onProgress({ position, total: Math.max(position, await store.lastPosition()), events, phase });
+
+  const catchUp = async (): Promise<boolean> => {
+    for (;;) {
+      if (signal?.aborted) return false;
+      const page = await store.readAll({ after: position, limit: options.batchEvents ?? BATCH_EVENTS });
+      const last = page.at(-1);
+      if (!last) return true;
+      await projector.project(page);
+      position = last.position;
+      events += page.length;
+      await tell('building');
+    }
+  };
+
+  const swap = () =>
+    exclusively(async () => {
+      if (!(await catchUp())) return false;
+      await tell('swapping');
+      await sink.swap(view);
+      return true;
+    });
+
+  await tell('building');
+  for (;;) {
+    if (!(await catchUp())) break;
+    const letters = await beside.letters(view);
+    try {
+      if (!(await swap())) break;
+      await tell('swapped');
+      return { swapped: true, position, events, letters };
+    } catch (error) {
+      // Another process keeps the serving rows up to date and is ahead of us: on to where it is.
+      if (!isAgonError(error, 'CHECKPOINT.MOVED')) throw error;
+    }
+  }
+  return { swapped: false, position, events, letters: await beside.letters(view) };
+}
