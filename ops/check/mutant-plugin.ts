@@ -1,4 +1,4 @@
-import { mutants } from './mutants.js';
+import { mutants } from './mutants/index.js';
 
 /** Plants one deliberate fault while the sources are loaded. The files on disk are never touched. */
 export function mutantPlugin(name: string) {

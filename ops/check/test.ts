@@ -5,7 +5,7 @@ import { join, relative } from 'node:path';
 import { env, exit, stdout } from 'node:process';
 import { packageRoot } from '../version.js';
 import { check } from './main.js';
-import { type Mutant, mutants } from './mutants.js';
+import { type Mutant, mutants } from './mutants/index.js';
 
 interface Report {
   readonly numPassedTests: number;
