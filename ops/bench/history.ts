@@ -66,7 +66,7 @@ function matchHistory(wallets: readonly StreamWriter[]): SealedEvent[] {
     account.next('CreditsGranted', { accountId, amountCents: stakeCents, currency, reason: 'Weekly allowance' }),
   );
   const proposal = { ...terms, seed: `s-${matchId}`, seats, rakeBps: 1000 };
-  events.push(match.next('MatchProposed', proposal, newEventMeta(), arenaEvents.specs.MatchProposed.version));
+  events.push(match.next('MatchProposed', proposal));
   players.forEach(({ account }, seat) => {
     events.push(account.next('FundsHeld', { ...money(seat, stakeCents), holdId: `${matchId}:${seat}` }));
     events.push(match.next('StakeEscrowed', { matchId, seat }));
@@ -91,7 +91,7 @@ function matchHistory(wallets: readonly StreamWriter[]): SealedEvent[] {
     signed: null,
   };
   const played = { matchId, runnerId: 'runner-1', attempt: 1, outcome, execution };
-  events.push(match.next('MatchPlayed', played, report, arenaEvents.specs.MatchPlayed.version));
+  events.push(match.next('MatchPlayed', played, report));
   const paid = players.map(({ accountId, agentId }, seat) => ({
     accountId,
     agentId,

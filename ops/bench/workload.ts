@@ -1,5 +1,10 @@
 import { hash, randomUUID } from 'node:crypto';
-import { type EventMeta, GENESIS_HASH, type SealedEvent, seal } from '../../services/kernel/index.js';
+import { arenaEvents } from '../../services/arena/index.js';
+import { type EventMeta, type EventSpec, GENESIS_HASH, type SealedEvent, seal } from '../../services/kernel/index.js';
+import { walletEvents } from '../../services/wallet/index.js';
+
+/** What is written is written in the current versions: upcasting is not what is measured. */
+const specs: Readonly<Record<string, EventSpec>> = { ...arenaEvents.specs, ...walletEvents.specs };
 
 /** A stream's events, sealed one after the other, ready to be appended. */
 export class StreamWriter {
@@ -9,16 +14,11 @@ export class StreamWriter {
   constructor(readonly stream: string) {}
 
   /** Events of one command share its meta, and with it the command's id. */
-  next(
-    type: string,
-    data: Readonly<Record<string, unknown>>,
-    meta: EventMeta = newEventMeta(),
-    version = 1,
-  ): SealedEvent {
+  next(type: string, data: Readonly<Record<string, unknown>>, meta: EventMeta = newEventMeta()): SealedEvent {
     const event = seal({
       id: randomUUID(),
       type,
-      version,
+      version: specs[type]?.version ?? 1,
       stream: this.stream,
       revision: ++this.revision,
       time: new Date().toISOString(),

@@ -12,42 +12,97 @@ interface Line {
 }
 
 const player = (accountId: string) => `player:${accountId}`;
-const ESCROW = 'escrow';
+/** What a player owes stands below zero here, as what a bank lent does; the player's own account never does. */
+const owed = (accountId: string) => `owed:${accountId}`;
+const STRIPE = 'stripe-clearing';
+const CREDITS_SOLD = 'credits-sold';
 
-const transfer = (from: string, to: string, currency: string, amount: string): Line[] => {
-  const amountCents = BigInt(amount);
-  if (amountCents === 0n) return [];
-  return [
-    { account: from, currency, amountCents: -amountCents },
-    { account: to, currency, amountCents },
-  ];
+type Purpose = Extract<WalletEvent, { type: 'FundsHeld' }>['data']['purpose'];
+
+/** Where held money is, and where it goes when its hold is posted. What is paid out of a post comes from there. */
+const places: Readonly<Record<Purpose['kind'], { held: string; posted: string }>> = {
+  // A pot stays in escrow until MatchSettled has taken the rake and the winners were paid.
+  match: { held: 'escrow', posted: 'escrow' },
+  bounty: { held: 'bounty', posted: 'bounty' },
+  run: { held: 'escrow', posted: 'compute-used' },
+  withdrawal: { held: 'payout-clearing', posted: STRIPE },
+  other: { held: 'escrow', posted: 'house:other' },
 };
 
-type MoneyEvent = WalletEvent | Extract<ArenaEvent, { type: 'MatchSettled' }>;
+/** Where a deposit comes from: credits for compute are sold, and what was paid for them is a second entry. */
+const source = (currency: string) => (currency === 'COMPUTE' ? CREDITS_SOLD : STRIPE);
+
+const line = (account: string, currency: string, amountCents: bigint): Line => ({ account, currency, amountCents });
+
+function transfer(from: string, to: string, currency: string, amount: string | bigint): Line[] {
+  const amountCents = BigInt(amount);
+  return amountCents === 0n || from === to ? [] : [line(from, currency, -amountCents), line(to, currency, amountCents)];
+}
+
+type MoneyEvent =
+  | Exclude<WalletEvent, { type: 'HoldRefused' | 'WalletFrozen' | 'WalletUnfrozen' | 'BudgetSet' }>
+  | Extract<ArenaEvent, { type: 'MatchSettled' }>;
 type Recorded = RecordedEvent & MoneyEvent;
 
-/** The double entry of each money event. A posted hold moves nothing: its stake has been in escrow since it was held. */
+/** The double entry of each money event. */
 function linesOf(event: Recorded): Line[] {
-  const { data } = event;
   switch (event.type) {
     case 'CreditsGranted':
-      return transfer('house:grants', player(event.data.accountId), data.currency, event.data.amountCents);
-    case 'FundsHeld':
-      return transfer(player(event.data.accountId), ESCROW, data.currency, event.data.amountCents);
+      return transfer('house:grants', player(event.data.accountId), event.data.currency, event.data.amountCents);
+    case 'FundsDeposited': {
+      const { accountId, currency, amountCents, paid } = event.data;
+      const sold = paid ? transfer(STRIPE, CREDITS_SOLD, paid.currency, paid.amountCents) : [];
+      return [...transfer(source(currency), player(accountId), currency, amountCents), ...sold];
+    }
+    case 'FundsHeld': {
+      const { accountId, currency, amountCents, purpose } = event.data;
+      return transfer(player(accountId), places[purpose.kind].held, currency, amountCents);
+    }
     case 'HoldVoided':
-    case 'FundsCredited':
-      return transfer(ESCROW, player(event.data.accountId), data.currency, event.data.amountCents);
+    case 'HoldExpired': {
+      const { accountId, currency, amountCents, purpose } = event.data;
+      return transfer(places[purpose.kind].held, player(accountId), currency, amountCents);
+    }
+    case 'HoldPosted': {
+      const { currency, amountCents, purpose } = event.data;
+      return transfer(places[purpose.kind].held, places[purpose.kind].posted, currency, amountCents);
+    }
+    case 'FundsCredited': {
+      const { accountId, currency, amountCents, purpose } = event.data;
+      return transfer(places[purpose.kind].posted, player(accountId), currency, amountCents);
+    }
+    case 'BountyAwarded':
+      return transfer('bounty', player(event.data.accountId), event.data.currency, event.data.amountCents);
+    case 'FundsClawedBack': {
+      const { accountId, currency, amountCents, owedCents, paid } = event.data;
+      const unsold = paid ? transfer(CREDITS_SOLD, STRIPE, paid.currency, paid.amountCents) : [];
+      return [...taken(accountId, source(currency), currency, BigInt(amountCents), BigInt(owedCents)), ...unsold];
+    }
+    case 'SettlementReversed': {
+      const { accountId, currency, stakeCents, payoutCents, owedCents, purpose } = event.data;
+      const lostCents = BigInt(payoutCents) - BigInt(stakeCents);
+      return taken(accountId, places[purpose.kind].posted, currency, lostCents, BigInt(owedCents));
+    }
+    case 'DebtRepaid': {
+      const { accountId, currency, amountCents } = event.data;
+      return transfer(player(accountId), owed(accountId), currency, amountCents);
+    }
     case 'MatchSettled':
-      return transfer(ESCROW, 'house:rake', data.currency, event.data.rakeCents);
-    case 'HoldPosted':
-    case 'HoldRefused':
-      return [];
+      return transfer('escrow', 'house:rake', event.data.currency, event.data.rakeCents);
   }
 }
 
-const matchOf = (event: Recorded): string | null => {
-  if (event.type === 'MatchSettled') return event.data.matchId;
-  return 'purpose' in event.data && event.data.purpose.kind === 'match' ? event.data.purpose.matchId : null;
+/** What is there comes from the player, the rest is owed. */
+function taken(accountId: string, to: string, currency: string, amountCents: bigint, owedCents: bigint): Line[] {
+  return [
+    ...transfer(player(accountId), to, currency, amountCents - owedCents),
+    ...transfer(owed(accountId), to, currency, owedCents),
+  ];
+}
+
+const matchOf = ({ data }: Recorded): string | null => {
+  if ('matchId' in data) return data.matchId;
+  return 'purpose' in data && 'matchId' in data.purpose ? data.purpose.matchId : null;
 };
 
 const itsBalances = (event: Recorded): RowRef[] =>
@@ -55,8 +110,7 @@ const itsBalances = (event: Recorded): RowRef[] =>
 
 function post(event: Recorded, rows: Rows): void {
   const lines = linesOf(event);
-  const sum = lines.reduce((total, line) => total + line.amountCents, 0n);
-  invariant(sum === 0n, `The postings of event ${event.id} sum to ${sum}, not to zero.`);
+  assertBalanced(event.id, lines);
   lines.forEach(({ account, currency, amountCents }, line) => {
     const { position, type: eventType, time: at } = event;
     rows.put(postings, {
@@ -75,18 +129,33 @@ function post(event: Recorded, rows: Rows): void {
   });
 }
 
+function assertBalanced(eventId: string, lines: readonly Line[]): void {
+  const sums = new Map<string, bigint>();
+  for (const { currency, amountCents } of lines) sums.set(currency, (sums.get(currency) ?? 0n) + amountCents);
+  for (const [currency, sum] of sums) {
+    invariant(sum === 0n, `The postings of event ${eventId} sum to ${sum} ${currency}, not to zero.`);
+  }
+}
+
 const posted = { reads: itsBalances, apply: post };
 
 /** The ledger: double-entry postings whose sum is zero at every position, and what they add up to per account. */
 export const balancesView = defineView<MoneyEvent>({
   name: 'balances',
-  version: 1,
+  version: 2,
   tables: [postings, balances],
   on: {
     CreditsGranted: posted,
+    FundsDeposited: posted,
     FundsHeld: posted,
+    HoldPosted: posted,
     HoldVoided: posted,
+    HoldExpired: posted,
     FundsCredited: posted,
+    BountyAwarded: posted,
+    FundsClawedBack: posted,
+    SettlementReversed: posted,
+    DebtRepaid: posted,
     MatchSettled: posted,
   },
 });

@@ -1,37 +1,96 @@
-import { AgonError, type Decider, unreachable } from '../kernel/index.js';
-import type { HoldFunds, PostHold, VoidHold, WalletCommand } from './commands.js';
-import type { Purpose, WalletEvent } from './events.js';
+import { AgonError, type Decider, fold, unreachable } from '../kernel/index.js';
+import { type Budget, budgetsOn, type Counted, leftCents, spend, unspend, withBudget } from './budget.js';
+import type {
+  ClawBackFunds,
+  DepositFunds,
+  ExpireHolds,
+  FreezeWallet,
+  HoldFunds,
+  PostHold,
+  ReverseSettlement,
+  UnfreezeWallet,
+  VoidHold,
+  WalletCommand,
+} from './commands.js';
+import type { Purpose, RefusalReason, WalletEvent } from './events.js';
+import { EMPTY_PURSE, isMoney, type Lock, type Purse, put, putBack, take, withdrawableCents } from './purse.js';
 
 interface Hold {
   readonly holdId: string;
   readonly amountCents: bigint;
   readonly currency: string;
   readonly purpose: Purpose;
+  readonly expiresAt: string | undefined;
+  /** How locked the money is that was taken. */
+  readonly taken: readonly Lock[];
+  readonly counted: Counted | undefined;
+}
+
+interface Deposit {
+  readonly amountCents: bigint;
+  readonly currency: string;
+  /** What was taken back of it, by the claim's name. */
+  readonly clawedBack: Readonly<Record<string, bigint>>;
 }
 
 export interface WalletState {
-  /** What can be spent, per currency: holds are already taken out. */
-  readonly available: Readonly<Record<string, bigint>>;
-  /** Holds that have not ended. An ended hold is forgotten, so a wallet's state does not grow with its history. */
+  readonly purses: Readonly<Record<string, Purse>>;
+  /** Holds that have not ended. An ended hold is forgotten, so a wallet's state does not grow with its matches. */
   readonly holds: readonly Hold[];
+  /** The hold that was posted last: what is credited next comes back of it. */
+  readonly posted: Hold | undefined;
+  readonly deposits: Readonly<Record<string, Deposit>>;
+  /** Why withdrawals are stopped: the ids of disputed matches, or an empty text. */
+  readonly freezes: readonly string[];
+  readonly budgets: readonly Budget[];
 }
 
+type Of<Type extends WalletEvent['type']> = Extract<WalletEvent, { type: Type }>['data'];
+
+export const purseOf = (state: WalletState, currency: string): Purse => state.purses[currency] ?? EMPTY_PURSE;
+
+const withPurse = (state: WalletState, currency: string, purse: Purse): WalletState => ({
+  ...state,
+  purses: { ...state.purses, [currency]: purse },
+});
+
 function evolve(state: WalletState, event: WalletEvent): WalletState {
-  const { currency } = event.data;
-  const amountCents = BigInt(event.data.amountCents);
-  const moved = (byCents: bigint) => ({ ...state.available, [currency]: (state.available[currency] ?? 0n) + byCents });
   switch (event.type) {
     case 'CreditsGranted':
-    case 'FundsCredited':
-      return { available: moved(amountCents), holds: state.holds };
-    case 'FundsHeld': {
-      const { holdId, purpose } = event.data;
-      return { available: moved(-amountCents), holds: [...state.holds, { holdId, amountCents, currency, purpose }] };
-    }
+      return received(state, event.data, null);
+    case 'FundsDeposited':
+      return deposited(state, event.data);
+    case 'FundsHeld':
+      return held(state, event.data);
     case 'HoldPosted':
-      return { available: state.available, holds: without(state.holds, event.data.holdId) };
+      return { ...without(state, event.data.holdId), posted: findHold(state, event.data.holdId) };
     case 'HoldVoided':
-      return { available: moved(amountCents), holds: without(state.holds, event.data.holdId) };
+    case 'HoldExpired':
+      return released(state, event.data);
+    case 'FundsCredited':
+      return credited(state, event.data);
+    case 'BountyAwarded':
+      return received(state, event.data, event.data.withdrawableAt);
+    case 'FundsClawedBack':
+      return clawedBack(state, event.data);
+    case 'SettlementReversed': {
+      const { currency, stakeCents, payoutCents, owedCents } = event.data;
+      const netCents = BigInt(stakeCents) - BigInt(payoutCents);
+      const purse = purseOf(state, currency);
+      return withPurse(
+        state,
+        currency,
+        netCents >= 0n ? put(purse, netCents) : lost(purse, -netCents, owedCents, 'won'),
+      );
+    }
+    case 'DebtRepaid':
+      return repaid(state, event.data);
+    case 'WalletFrozen':
+      return { ...state, freezes: [...state.freezes, freezeKey(event.data)] };
+    case 'WalletUnfrozen':
+      return { ...state, freezes: state.freezes.filter((key) => key !== freezeKey(event.data)) };
+    case 'BudgetSet':
+      return { ...state, budgets: withBudget(state.budgets, event.data) };
     case 'HoldRefused':
       return state;
     default:
@@ -39,55 +98,257 @@ function evolve(state: WalletState, event: WalletEvent): WalletState {
   }
 }
 
+type Received = { readonly currency: string; readonly amountCents: string };
+
+function received(
+  state: WalletState,
+  { currency, amountCents }: Received,
+  until: string | null | undefined,
+): WalletState {
+  const lock = isMoney(currency) ? until : undefined;
+  return withPurse(state, currency, put(purseOf(state, currency), BigInt(amountCents), lock));
+}
+
+function deposited(state: WalletState, data: Of<'FundsDeposited'>): WalletState {
+  const { depositId, currency } = data;
+  const deposit: Deposit = { amountCents: BigInt(data.amountCents), currency, clawedBack: {} };
+  const after = received(state, data, data.withdrawableAt ?? null);
+  return { ...after, deposits: { ...state.deposits, [depositId]: deposit } };
+}
+
+function held(state: WalletState, data: Of<'FundsHeld'>): WalletState {
+  const { holdId, currency, purpose, expiresAt, budgetDay } = data;
+  const amountCents = BigInt(data.amountCents);
+  const { purse, taken } = take(
+    purseOf(state, currency),
+    amountCents,
+    purpose.kind === 'withdrawal' ? 'free' : 'locked',
+  );
+  const spent = budgetDay === undefined ? undefined : spend(state.budgets, data, budgetDay, amountCents);
+  const hold: Hold = { holdId, amountCents, currency, purpose, expiresAt, taken, counted: spent?.counted };
+  return {
+    ...state,
+    purses: { ...state.purses, [currency]: purse },
+    holds: [...state.holds, hold],
+    budgets: spent?.budgets ?? state.budgets,
+  };
+}
+
+function released(state: WalletState, { holdId, currency }: Of<'HoldVoided'>): WalletState {
+  const hold = findHold(state, holdId);
+  if (!hold) return state;
+  const purse = putBack(purseOf(state, currency), hold.amountCents, hold.taken);
+  const budgets = unspend(state.budgets, hold.counted, hold.amountCents);
+  return { ...withPurse(without(state, holdId), currency, purse), budgets };
+}
+
+/** Of a payout, what was held comes back as it was; the rest was won. */
+function credited(state: WalletState, { currency, amountCents, withdrawableAt }: Of<'FundsCredited'>): WalletState {
+  const { posted } = state;
+  const [payoutCents, stakeCents] = [BigInt(amountCents), posted?.amountCents ?? 0n];
+  const backCents = payoutCents < stakeCents ? payoutCents : stakeCents;
+  const purse = putBack(purseOf(state, currency), backCents, posted?.taken ?? []);
+  const lock = isMoney(currency) ? withdrawableAt : undefined;
+  const wonCents = payoutCents - backCents;
+  const budgets = unspend(state.budgets, posted?.counted, backCents);
+  const after = wonCents > 0n ? put(purse, wonCents, lock) : purse;
+  return { ...withPurse(state, currency, after), posted: undefined, budgets };
+}
+
+function clawedBack(state: WalletState, data: Of<'FundsClawedBack'>): WalletState {
+  const { depositId, clawBackId, currency, owedCents } = data;
+  const amountCents = BigInt(data.amountCents);
+  const deposit = state.deposits[depositId];
+  if (!deposit) return state;
+  const after = { ...deposit, clawedBack: { ...deposit.clawedBack, [clawBackId]: amountCents } };
+  return {
+    ...withPurse(state, currency, lost(purseOf(state, currency), amountCents, owedCents, 'locked')),
+    deposits: { ...state.deposits, [depositId]: after },
+  };
+}
+
+/** Takes what is there, and owes the rest. */
+function lost(purse: Purse, amountCents: bigint, owed: string, order: 'locked' | 'won'): Purse {
+  const owedCents = BigInt(owed);
+  const after = take(purse, amountCents - owedCents, order).purse;
+  return { ...after, owedCents: after.owedCents + owedCents };
+}
+
+function repaid(state: WalletState, { currency, amountCents }: Of<'DebtRepaid'>): WalletState {
+  const { purse } = take(purseOf(state, currency), BigInt(amountCents), 'locked');
+  return withPurse(state, currency, { ...purse, owedCents: purse.owedCents - BigInt(amountCents) });
+}
+
+/** What comes in pays what is owed, before anything else can be done with it. */
 function decide(command: WalletCommand, state: WalletState): WalletEvent[] {
+  const events = answer(command, state);
+  if (events.length === 0 || !Object.values(state.purses).some(({ owedCents }) => owedCents > 0n)) return events;
+  const after = fold(walletDecider, events, state);
+  for (const [currency, { availableCents, owedCents }] of Object.entries(after.purses)) {
+    const amount = availableCents < owedCents ? availableCents : owedCents;
+    if (amount === 0n) continue;
+    const { accountId } = command.data;
+    events.push({ type: 'DebtRepaid', data: { accountId, currency, amountCents: amount.toString() } });
+  }
+  return events;
+}
+
+function answer(command: WalletCommand, state: WalletState): WalletEvent[] {
   switch (command.type) {
     case 'GrantCredits':
       return [{ type: 'CreditsGranted', data: command.data }];
+    case 'DepositFunds':
+      return deposit(command, state);
     case 'HoldFunds':
       return holdFunds(command, state);
     case 'PostHold':
       return postHold(command, state);
     case 'VoidHold':
       return voidHold(command, state);
+    case 'ExpireHolds':
+      return expireHolds(command, state);
+    case 'AwardBounty':
+      return [{ type: 'BountyAwarded', data: command.data }];
+    case 'ClawBackFunds':
+      return clawBack(command, state);
+    case 'ReverseSettlement':
+      return reverse(command, state);
+    case 'FreezeWallet':
+      return freeze(command, state);
+    case 'UnfreezeWallet':
+      return unfreeze(command, state);
+    case 'SetBudget':
+      return [{ type: 'BudgetSet', data: command.data }];
   }
 }
 
-function holdFunds({ data }: HoldFunds, state: WalletState): WalletEvent[] {
+function deposit({ data }: DepositFunds, state: WalletState): WalletEvent[] {
+  const before = state.deposits[data.depositId];
+  if (!before) return [{ type: 'FundsDeposited', data }];
+  if (before.amountCents === BigInt(data.amountCents) && before.currency === data.currency) return [];
+  throw new AgonError(
+    'WALLET.DEPOSIT_DIFFERS',
+    `Deposit ${data.depositId} was ${before.amountCents} cents of ${before.currency} before. Give another deposit its own id.`,
+  );
+}
+
+function holdFunds({ data, meta }: HoldFunds, state: WalletState): WalletEvent[] {
   if (findHold(state, data.holdId))
     throw new AgonError('WALLET.HOLD_EXISTS', `There is a hold ${data.holdId} already.`);
-  const available = state.available[data.currency] ?? 0n;
+  if (data.budgetDay !== undefined) throw new AgonError('COMMAND.INVALID', 'HoldFunds does not choose its budgetDay.');
+  const { currency, purpose } = data;
+  const amountCents = BigInt(data.amountCents);
   // A refusal is an event, because the match that asked for the stake has to hear of it.
-  if (available < BigInt(data.amountCents)) {
-    return [{ type: 'HoldRefused', data: { ...data, availableCents: available.toString() } }];
+  const refuse = (reason: RefusalReason, available: bigint): WalletEvent[] => [
+    { type: 'HoldRefused', data: { ...heldOf(data), availableCents: available.toString(), reason } },
+  ];
+  const purse = purseOf(state, currency);
+  const available = purse.availableCents;
+  if (purse.owedCents > 0n) return refuse('owed', available);
+  if (available < amountCents) {
+    return refuse('insufficient', available);
   }
-  return [{ type: 'FundsHeld', data }];
+  if (purpose.kind === 'withdrawal') {
+    if (Object.values(state.purses).some(({ owedCents }) => owedCents > 0n)) return refuse('owed', 0n);
+    if (state.freezes.length > 0) return refuse('frozen', 0n);
+    const withdrawable = isMoney(currency) ? withdrawableCents(purse, meta.time) : 0n;
+    return withdrawable < amountCents ? refuse('not_withdrawable', withdrawable) : [{ type: 'FundsHeld', data }];
+  }
+  const budgets = budgetsOn(state.budgets, data);
+  if (budgets.length === 0) return [{ type: 'FundsHeld', data }];
+  const budgetDay = meta.time.slice(0, 10);
+  const left = leftCents(budgets, budgetDay) ?? amountCents;
+  return left < amountCents ? refuse('budget', left) : [{ type: 'FundsHeld', data: { ...data, budgetDay } }];
 }
 
 function postHold({ data }: PostHold, state: WalletState): WalletEvent[] {
-  const { accountId, holdId, payoutCents } = data;
+  const { accountId, holdId, payoutCents, withdrawableAt } = data;
   const hold = findHold(state, holdId);
   if (!hold) throw new AgonError('WALLET.UNKNOWN_HOLD', `The wallet of ${accountId} has no open hold ${holdId}.`);
-  const { currency, purpose } = hold;
-  const amountCents = hold.amountCents.toString();
-  const posted: WalletEvent = { type: 'HoldPosted', data: { accountId, holdId, amountCents, currency, purpose } };
+  const posted: WalletEvent = { type: 'HoldPosted', data: endOf(accountId, hold) };
   if (payoutCents === '0') return [posted];
-  return [posted, { type: 'FundsCredited', data: { accountId, amountCents: payoutCents, currency, purpose } }];
+  const { currency, purpose } = hold;
+  const lock = withdrawableAt === undefined ? {} : { withdrawableAt };
+  return [posted, { type: 'FundsCredited', data: { accountId, amountCents: payoutCents, currency, purpose, ...lock } }];
 }
 
 /** Voiding what is not held gives nothing back and is no error: a refused stake is voided with its match. */
 function voidHold({ data }: VoidHold, state: WalletState): WalletEvent[] {
   const hold = findHold(state, data.holdId);
-  if (!hold) return [];
-  const { amountCents, currency, purpose } = hold;
-  return [{ type: 'HoldVoided', data: { ...data, amountCents: amountCents.toString(), currency, purpose } }];
+  return hold ? [{ type: 'HoldVoided', data: endOf(data.accountId, hold) }] : [];
 }
+
+function expireHolds({ data, meta }: ExpireHolds, state: WalletState): WalletEvent[] {
+  const over = state.holds.filter(({ expiresAt }) => expiresAt !== undefined && expiresAt <= meta.time);
+  return over.map((hold) => ({ type: 'HoldExpired', data: endOf(data.accountId, hold) }));
+}
+
+function clawBack({ data }: ClawBackFunds, state: WalletState): WalletEvent[] {
+  const { depositId, currency } = data;
+  const deposit = state.deposits[depositId];
+  if (deposit?.currency !== currency) {
+    throw new AgonError('WALLET.UNKNOWN_DEPOSIT', `There is no deposit ${depositId} in ${currency} to take back.`);
+  }
+  const clawBackId = data.clawBackId ?? `${depositId}:${data.reason}`;
+  if (deposit.clawedBack[clawBackId] !== undefined) return [];
+  const amountCents = BigInt(data.amountCents);
+  const left = Object.values(deposit.clawedBack).reduce((rest, cents) => rest - cents, deposit.amountCents);
+  if (amountCents > left) {
+    throw new AgonError(
+      'WALLET.CLAW_BACK_TOO_LARGE',
+      `${amountCents} cents cannot be taken back of deposit ${depositId}: ${left} of it are left.`,
+    );
+  }
+  const owedCents = missing(purseOf(state, currency), amountCents);
+  return [{ type: 'FundsClawedBack', data: { ...data, clawBackId, owedCents } }];
+}
+
+function reverse({ data }: ReverseSettlement, state: WalletState): WalletEvent[] {
+  const lostCents = BigInt(data.payoutCents) - BigInt(data.stakeCents);
+  const owedCents = missing(purseOf(state, data.currency), lostCents);
+  return [{ type: 'SettlementReversed', data: { ...data, owedCents } }];
+}
+
+/** How much of an amount is not there. */
+function missing({ availableCents }: Purse, amountCents: bigint): string {
+  return amountCents > availableCents ? (amountCents - availableCents).toString() : '0';
+}
+
+function freeze({ data }: FreezeWallet, state: WalletState): WalletEvent[] {
+  return state.freezes.includes(freezeKey(data)) ? [] : [{ type: 'WalletFrozen', data }];
+}
+
+function unfreeze({ data }: UnfreezeWallet, state: WalletState): WalletEvent[] {
+  return state.freezes.includes(freezeKey(data)) ? [{ type: 'WalletUnfrozen', data }] : [];
+}
+
+const freezeKey = ({ matchId = '' }: Of<'WalletFrozen'>) => matchId;
+
+const heldOf = ({ accountId, amountCents, currency, holdId, purpose }: HoldFunds['data']) => ({
+  accountId,
+  amountCents,
+  currency,
+  holdId,
+  purpose,
+});
+
+const endOf = (accountId: string, { holdId, amountCents, currency, purpose }: Hold) => ({
+  accountId,
+  holdId,
+  amountCents: amountCents.toString(),
+  currency,
+  purpose,
+});
 
 const findHold = (state: WalletState, holdId: string) => state.holds.find((hold) => hold.holdId === holdId);
 
-const without = (holds: readonly Hold[], holdId: string) => holds.filter((hold) => hold.holdId !== holdId);
+const without = (state: WalletState, holdId: string): WalletState => ({
+  ...state,
+  holds: state.holds.filter((hold) => hold.holdId !== holdId),
+});
 
 export const walletDecider: Decider<WalletState, WalletCommand, WalletEvent> = {
-  initial: { available: {}, holds: [] },
+  initial: { purses: {}, holds: [], posted: undefined, deposits: {}, freezes: [], budgets: [] },
   evolve,
   decide,
 };

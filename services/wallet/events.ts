@@ -1,24 +1,97 @@
 import { z } from 'zod';
 import { cents, currency, defineEvents, type EventOf, positiveCents, readable, slug, text } from '../kernel/index.js';
 
+/** Names that others give: of holds, deposits, withdrawals, runs. */
+export const reference = z.string().min(1).max(120);
+/** A moment in UTC to the millisecond, so that comparing the text compares the time. */
+export const moment = z.iso.datetime({ precision: 3 });
+export const agentId = z.string().min(3).max(80);
+export const holdId = reference;
+
 /** What an amount was for. */
 export const purpose = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('match'), matchId: z.uuid(), seat: z.int().min(0) }),
+  z.object({ kind: z.literal('match'), matchId: z.uuid(), seat: z.int().min(0), agentId: agentId.optional() }),
   z.object({ kind: z.literal('other'), note: text(200) }),
+  z.object({ kind: z.literal('withdrawal'), withdrawalId: reference }),
+  /** Compute for an agent. A match is a run with a seat. */
+  z.object({ kind: z.literal('run'), runId: reference, agentId, seat: z.int().min(0).optional() }),
+  z.object({ kind: z.literal('bounty'), bountyId: reference, matchId: z.uuid() }),
 ]);
 
-export const holdId = z.string().min(1).max(120);
+/** In the days of version 1 there were matches and other purposes, nothing expired, and only funds were missing. */
+const same = { 1: (data: Record<string, unknown>) => data };
+
+export const refusalReason = z.enum(['insufficient', 'not_withdrawable', 'frozen', 'owed', 'budget']);
+
 const money = { accountId: slug, amountCents: positiveCents, currency };
+const held = { ...money, holdId, purpose };
+/** What was paid for something that is not money itself, such as compute credits. */
+const paid = z.object({ amountCents: positiveCents, currency });
+const withdrawableAt = moment.optional();
+const freeze = z.object({ accountId: slug, reason: text(200, 1), matchId: z.uuid().optional() });
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const walletEvents = defineEvents('wallet', {
   CreditsGranted: { version: 1, schema: z.object({ ...money, reason: readable(z.string().max(200)) }) },
-  FundsHeld: { version: 1, schema: z.object({ ...money, holdId, purpose }) },
-  HoldRefused: { version: 1, schema: z.object({ ...money, holdId, purpose, availableCents: cents }) },
-  HoldPosted: { version: 1, schema: z.object({ ...money, holdId, purpose }) },
-  HoldVoided: { version: 1, schema: z.object({ ...money, holdId, purpose }) },
-  FundsCredited: { version: 1, schema: z.object({ ...money, purpose }) },
+  /** Without `withdrawableAt` a deposit is played, or goes back the way it came; it is never withdrawn. */
+  FundsDeposited: {
+    version: 1,
+    schema: z.object({ ...money, depositId: reference, withdrawableAt, paid: paid.optional() }),
+  },
+  FundsHeld: {
+    version: 2,
+    // The day is there when a budget was counted against.
+    schema: z.object({ ...held, expiresAt: moment.optional(), budgetDay: z.iso.date().optional() }),
+    upcast: same,
+  },
+  HoldRefused: {
+    version: 2,
+    schema: z.object({ ...held, availableCents: cents, reason: refusalReason }),
+    upcast: { 1: (data) => ({ ...data, reason: 'insufficient' }) },
+  },
+  HoldPosted: { version: 2, schema: z.object(held), upcast: same },
+  HoldVoided: { version: 2, schema: z.object(held), upcast: same },
+  HoldExpired: { version: 1, schema: z.object(held) },
+  /** Comes with the hold that was posted just before. What is more than the hold was won, and waits for its window. */
+  FundsCredited: { version: 2, schema: z.object({ ...money, purpose, withdrawableAt }), upcast: same },
+  BountyAwarded: {
+    version: 1,
+    schema: z.object({ ...money, bountyId: reference, matchId: z.uuid(), seat: z.int().min(0), withdrawableAt }),
+  },
+  /** `owedCents` of the amount was not there any more. */
+  FundsClawedBack: {
+    version: 1,
+    schema: z.object({
+      ...money,
+      depositId: reference,
+      clawBackId: reference,
+      reason: z.enum(['refund', 'chargeback']),
+      owedCents: cents,
+      paid: paid.optional(),
+    }),
+  },
+  /** The mirror image of a settlement: the stake goes back, and the payout is taken back as far as it is there. */
+  SettlementReversed: {
+    version: 1,
+    schema: z.object({ accountId: slug, currency, purpose, stakeCents: cents, payoutCents: cents, owedCents: cents }),
+  },
+  DebtRepaid: { version: 1, schema: z.object(money) },
+  WalletFrozen: { version: 1, schema: freeze },
+  WalletUnfrozen: { version: 1, schema: freeze },
+  /** Of the whole wallet, or of one agent. A cap that is not there does not cap. */
+  BudgetSet: {
+    version: 1,
+    schema: z.object({
+      accountId: slug,
+      currency,
+      agentId: agentId.optional(),
+      perRunCents: cents.optional(),
+      perDayCents: cents.optional(),
+      totalCents: cents.optional(),
+    }),
+  },
 });
 
 export type WalletEvent = EventOf<typeof walletEvents>;
 export type Purpose = z.output<typeof purpose>;
+export type RefusalReason = z.output<typeof refusalReason>;

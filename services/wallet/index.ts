@@ -1,3 +1,16 @@
-export { GrantCredits, HoldFunds, PostHold, VoidHold } from './commands.js';
-export { type WalletEvent, walletEvents } from './events.js';
+export {
+  AwardBounty,
+  ClawBackFunds,
+  DepositFunds,
+  ExpireHolds,
+  FreezeWallet,
+  GrantCredits,
+  HoldFunds,
+  PostHold,
+  ReverseSettlement,
+  SetBudget,
+  UnfreezeWallet,
+  VoidHold,
+} from './commands.js';
+export { type Purpose, type WalletEvent, walletEvents } from './events.js';
 export { wallet } from './module.js';

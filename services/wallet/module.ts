@@ -1,5 +1,18 @@
 import { defineContext } from '../kernel/index.js';
-import { GrantCredits, HoldFunds, PostHold, VoidHold } from './commands.js';
+import {
+  AwardBounty,
+  ClawBackFunds,
+  DepositFunds,
+  ExpireHolds,
+  FreezeWallet,
+  GrantCredits,
+  HoldFunds,
+  PostHold,
+  ReverseSettlement,
+  SetBudget,
+  UnfreezeWallet,
+  VoidHold,
+} from './commands.js';
 import { walletDecider } from './decider.js';
 import { walletEvents } from './events.js';
 import { stakes } from './policies.js';
@@ -8,6 +21,19 @@ export const wallet = defineContext({
   name: 'wallet',
   events: walletEvents,
   decider: walletDecider,
-  commands: [GrantCredits, HoldFunds, PostHold, VoidHold],
+  commands: [
+    GrantCredits,
+    DepositFunds,
+    HoldFunds,
+    PostHold,
+    VoidHold,
+    ExpireHolds,
+    AwardBounty,
+    ClawBackFunds,
+    ReverseSettlement,
+    FreezeWallet,
+    UnfreezeWallet,
+    SetBudget,
+  ],
   policies: [stakes],
 });
