@@ -36,8 +36,7 @@ export function stripeProvider(options: StripeOptions): PaymentProvider {
   /** Whose payment this is. Stripe's refunds and disputes carry no metadata of ours, but their payment does. */
   const paymentOf = async (intent: string | Stripe.PaymentIntent | null) => {
     if (intent === null) return undefined;
-    const found =
-      typeof intent === 'string' ? await answered(() => stripe.paymentIntents.retrieve(intent)) : intent;
+    const found = typeof intent === 'string' ? await answered(() => stripe.paymentIntents.retrieve(intent)) : intent;
     return ours(found.metadata);
   };
 
@@ -54,7 +53,7 @@ export function stripeProvider(options: StripeOptions): PaymentProvider {
       return { sessionId: session.id, url: session.url };
     },
 
-    async openPayoutAccount(accountId) {
+    async openPayoutAccount(accountId, idempotencyKey) {
       const account = await answered(() =>
         stripe.accounts.create(
           {
@@ -66,7 +65,7 @@ export function stripeProvider(options: StripeOptions): PaymentProvider {
             capabilities: { transfers: { requested: true } },
             metadata: { agon_account: accountId },
           },
-          { idempotencyKey: `agon-payout-account-${accountId}` },
+          { idempotencyKey },
         ),
       );
       return { payoutAccountId: account.id };
@@ -200,7 +199,9 @@ function titleOf(order: Order): string {
   return order.kind === 'credits' ? `${order.credits} compute credits` : 'Deposit into an Agon wallet';
 }
 
-type Whose = (intent: string | Stripe.PaymentIntent | null) => Promise<{ accountId: string; paymentId: string } | undefined>;
+type Whose = (
+  intent: string | Stripe.PaymentIntent | null,
+) => Promise<{ accountId: string; paymentId: string } | undefined>;
 
 /** One of Stripe's events in our words; undefined for what is none of our business. */
 async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | undefined> {

@@ -60,6 +60,13 @@ export class RecordPayoutAccount extends defineCommand({
   allow: isStaff,
 }) {}
 
+export class RefusePayoutAccount extends defineCommand({
+  type: 'RefusePayoutAccount',
+  data: z.object({ accountId: slug, reason: because }),
+  stream,
+  allow: isStaff,
+}) {}
+
 export class AskWithdrawal extends defineCommand({
   type: 'AskWithdrawal',
   data: z.object({ ...withdrawal, amountCents: positiveCents, currency: realCurrency }),
@@ -105,6 +112,7 @@ export type PaymentCommand =
   | EndPlan
   | RequestPayoutAccount
   | RecordPayoutAccount
+  | RefusePayoutAccount
   | AskWithdrawal
   | ApproveWithdrawal
   | RefuseWithdrawal

@@ -31,6 +31,8 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
       return state.payout ? [] : [{ type: 'PayoutAccountRequested', data: command.data }];
     case 'RecordPayoutAccount':
       return state.payout?.id ? [] : [{ type: 'PayoutAccountOpened', data: command.data }];
+    case 'RefusePayoutAccount':
+      return !state.payout || state.payout.id ? [] : [{ type: 'PayoutAccountRefused', data: command.data }];
     case 'AskWithdrawal':
       return askWithdrawal(command, state);
     case 'ApproveWithdrawal': {
@@ -45,7 +47,9 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
     }
     case 'RefuseWithdrawal': {
       const { status, amountCents, currency } = withdrawalOf(state, command.data.withdrawalId);
-      return status === 'asked' ? [{ type: 'WithdrawalRefused', data: { ...command.data, amountCents, currency } }] : [];
+      return status === 'asked'
+        ? [{ type: 'WithdrawalRefused', data: { ...command.data, amountCents, currency } }]
+        : [];
     }
     case 'RecordTransfer':
       return recordTransfer(command.data, state);

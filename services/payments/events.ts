@@ -81,6 +81,7 @@ export const paymentEvents = defineEvents('payments', {
   },
   PlanEndRequested: { version: 1, schema: z.object({ accountId: slug, subscriptionId: providerId }) },
   PayoutAccountRequested: { version: 1, schema: z.object({ accountId: slug }) },
+  PayoutAccountRefused: { version: 1, schema: z.object({ accountId: slug, reason: because }) },
   PayoutAccountOpened: { version: 1, schema: z.object({ accountId: slug, payoutAccountId: providerId }) },
   PayoutAccountChanged: {
     version: 1,

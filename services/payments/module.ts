@@ -8,6 +8,7 @@ import {
   RecordCheckout,
   RecordPayoutAccount,
   RecordTransfer,
+  RefusePayoutAccount,
   RefuseWithdrawal,
   RequestCheckout,
   RequestPayoutAccount,
@@ -23,7 +24,7 @@ export const payments = defineContext({
   decider: paymentDecider,
   commands: [
     ...[RequestCheckout, RecordCheckout, FailCheckout, TakeNotice, EndPlan],
-    ...[RequestPayoutAccount, RecordPayoutAccount],
+    ...[RequestPayoutAccount, RecordPayoutAccount, RefusePayoutAccount],
     ...[AskWithdrawal, ApproveWithdrawal, RefuseWithdrawal, RecordTransfer, FailWithdrawal],
   ],
   policies: [paidIn, withdrawals],

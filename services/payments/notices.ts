@@ -15,7 +15,8 @@ export function takeNotice(notice: Notice, state: PaymentState): PaymentEvent[] 
     case 'dispute': {
       const { accountId, paymentId } = notice;
       const payment = paymentOf(state, paymentId);
-      if (payment.status === 'received') return notice.kind === 'refund' ? refund(notice, payment) : dispute(notice, payment, state);
+      if (payment.status === 'received')
+        return notice.kind === 'refund' ? refund(notice, payment) : dispute(notice, payment, state);
       return [{ type: 'NoticeKept', data: { accountId, paymentId, notice } }];
     }
     case 'plan':

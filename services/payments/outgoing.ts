@@ -9,7 +9,15 @@ import {
   SYSTEM,
   storeLimits,
 } from '../kernel/index.js';
-import { FailCheckout, FailWithdrawal, RecordCheckout, RecordPayoutAccount, RecordTransfer, streamOf } from './commands.js';
+import {
+  FailCheckout,
+  FailWithdrawal,
+  RecordCheckout,
+  RecordPayoutAccount,
+  RecordTransfer,
+  RefusePayoutAccount,
+  streamOf,
+} from './commands.js';
 import type { PaymentEvent } from './events.js';
 import type { PaymentProvider } from './provider.js';
 import { evolve, initial, type PaymentState } from './state.js';
@@ -54,9 +62,14 @@ export async function carryOut(event: Outgoing, ports: OutgoingPorts): Promise<C
     }
     case 'PayoutAccountRequested': {
       const { accountId } = event.data;
-      if (state.payout?.id) return undefined;
-      const { payoutAccountId } = await provider.openPayoutAccount(accountId);
-      return new RecordPayoutAccount({ accountId, payoutAccountId }, meta(payoutAccountId));
+      if (!state.payout || state.payout.id) return undefined;
+      return refusedAs(
+        (reason) => new RefusePayoutAccount({ accountId, reason }, meta('refused')),
+        async () => {
+          const { payoutAccountId } = await provider.openPayoutAccount(accountId, `agon-payout-account-${event.id}`);
+          return new RecordPayoutAccount({ accountId, payoutAccountId }, meta(payoutAccountId));
+        },
+      );
     }
     case 'WithdrawalRequested': {
       const { accountId, withdrawalId } = event.data;

@@ -24,10 +24,18 @@ function worth(order: Order, amountCents: string) {
   return { amountCents: `${credits}`, currency: 'COMPUTE', paid: { amountCents, currency } };
 }
 
-function deposit(data: { accountId: string; order: Order }, depositId: string, cents: string, atIso: string, meta: Reaction) {
+function deposit(
+  data: { accountId: string; order: Order },
+  depositId: string,
+  cents: string,
+  atIso: string,
+  meta: Reaction,
+) {
   const { accountId, order } = data;
   const withdrawableAt =
-    order.kind === 'deposit' ? { withdrawableAt: new Date(Date.parse(atIso) + order.clearingS * 1000).toISOString() } : {};
+    order.kind === 'deposit'
+      ? { withdrawableAt: new Date(Date.parse(atIso) + order.clearingS * 1000).toISOString() }
+      : {};
   return new DepositFunds({ accountId, depositId, ...worth(order, cents), ...withdrawableAt }, meta(0));
 }
 
@@ -64,10 +72,7 @@ export const paidIn = definePolicy<Event<Taken>>(
       }
       case 'DisputeWon': {
         const { disputeId, amountCents } = event.data;
-        return [
-          deposit(event.data, `${disputeId}:won`, amountCents, event.time, meta),
-          ...unfreeze(event.data, meta),
-        ];
+        return [deposit(event.data, `${disputeId}:won`, amountCents, event.time, meta), ...unfreeze(event.data, meta)];
       }
       case 'DisputeLost':
         return unfreeze(event.data, meta);

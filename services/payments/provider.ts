@@ -24,7 +24,7 @@ export interface PaymentProvider {
   readonly title: string;
   /** A page on which the order can be paid. The same payment gives the same page, as long as the provider remembers. */
   openCheckout(order: CheckoutOrder): Promise<{ sessionId: string; url: string }>;
-  openPayoutAccount(accountId: string): Promise<{ payoutAccountId: string }>;
+  openPayoutAccount(accountId: string, idempotencyKey: string): Promise<{ payoutAccountId: string }>;
   /** A page, good for one visit, on which the owner of a payout account identifies themselves. */
   onboardingUrl(payoutAccountId: string): Promise<string>;
   /** The transfer of this withdrawal, if the provider has one. */

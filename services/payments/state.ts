@@ -73,6 +73,10 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
       return { ...state, planEnding: event.data.subscriptionId };
     case 'PayoutAccountRequested':
       return { ...state, payout: { enabled: false, asOfS: 0 } };
+    case 'PayoutAccountRefused': {
+      const { payout: _payout, ...rest } = state;
+      return rest;
+    }
     case 'PayoutAccountOpened':
       return { ...state, payout: { ...(state.payout ?? NO_PAYOUT), id: event.data.payoutAccountId } };
     case 'PayoutAccountChanged': {
