@@ -9,11 +9,13 @@ import type { Context, Handle } from '../services/kernel/index.js';
 import { contextModule, HANDLE } from '../services/kernel/nest.js';
 import { contextOf } from './auth/actor.js';
 import { Mutations } from './graphql/mutations.js';
+import { PaymentsResolver } from './graphql/payments.js';
 import { AgentFields, MatchFields, Queries } from './graphql/queries.js';
 import { type GatewayPorts, PORTS } from './ports.js';
 import { problemOf, statusOf } from './problem.js';
 import { HealthController } from './rest/health.js';
 import { ProblemFilter } from './rest/problem-filter.js';
+import { StripeWebhookController } from './rest/stripe-webhook.js';
 
 const QUERY_DEPTH_MAX = 8;
 
@@ -42,8 +44,15 @@ export function gatewayModule(options: {
         errorFormatter: (execution) => formatErrors(execution, ports),
       }),
     ],
-    controllers: [HealthController],
-    providers: [Queries, MatchFields, AgentFields, Mutations, { provide: APP_FILTER, useClass: ProblemFilter }],
+    controllers: [HealthController, StripeWebhookController],
+    providers: [
+      Queries,
+      MatchFields,
+      AgentFields,
+      Mutations,
+      PaymentsResolver,
+      { provide: APP_FILTER, useClass: ProblemFilter },
+    ],
   };
 }
 

@@ -1,7 +1,8 @@
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import type { AgentRuntime } from '../services/agents/index.js';
-import type { Actor, Artifacts, Clock, Ids } from '../services/kernel/index.js';
+import { type Actor, AgonError, type Artifacts, type Clock, type Ids } from '../services/kernel/index.js';
+import type { PaymentProvider } from '../services/payments/index.js';
 
 /** One part of the arena that must work before the gateway says it is ready. */
 export interface PartStatus {
@@ -18,6 +19,10 @@ export interface GatewayPorts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly rakeBps: number;
+  /** Who takes real money; undefined where there are play credits only. */
+  readonly payments: PaymentProvider | undefined;
+  /** How long after a deposit its money can be withdrawn. */
+  readonly depositClearingS: number;
   readonly games: readonly string[];
   /** Refuses a number of agents that the game cannot be played by. */
   assertSeats(game: string, agents: number): void;
@@ -35,6 +40,15 @@ export interface GatewayPorts {
   onInternalError(error: unknown): void;
   /** The actor behind a bearer token, if it is one of ours. */
   actorOf(token: string): Actor | undefined;
+}
+
+/** The payment provider, or a refusal that says how to get one. */
+export function providerIn({ payments }: Pick<GatewayPorts, 'payments'>): PaymentProvider {
+  if (payments) return payments;
+  throw new AgonError(
+    'PAYMENTS.NOT_CONFIGURED',
+    'This arena has play credits only. Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET, or start it with --stripe-sandbox.',
+  );
 }
 
 /** The provider token of the ports. */

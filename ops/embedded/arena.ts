@@ -44,10 +44,12 @@ import {
   systemClock,
 } from '../../services/kernel/index.js';
 import { startPostgres } from '../engines/postgres.js';
+import type { Sandbox } from '../stripe-sandbox/server.js';
 import { version } from '../version.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { Metrics } from './metrics.js';
+import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
 import { runPolicy } from './policies.js';
 import { statusOf, Trouble } from './status.js';
 import { followWork, localArena } from './work.js';
@@ -68,6 +70,10 @@ export interface Arena {
   settled(): Promise<void>;
   /** Opens the doors; resolves with the address. */
   listen(): Promise<string>;
+  /** Who takes real money here, in words. */
+  readonly payments: string;
+  /** The stand-in for Stripe, if it was asked for. */
+  readonly sandbox: Sandbox | undefined;
   /** host:port of the door for runners, once it is open. */
   grpcAddress(): string | undefined;
   stop(): Promise<void>;
@@ -76,6 +82,8 @@ export interface Arena {
 export interface ArenaOptions {
   readonly clock?: Clock;
   readonly ids?: Ids;
+  /** Payments by the stand-in for Stripe. */
+  readonly sandbox?: SandboxChoice;
   /** Called with the name of each part as it comes up. */
   readonly onStep?: (step: string) => void;
 }
@@ -144,6 +152,14 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       if (sameToken(given, token)) return { id: 'operator', role: 'operator' };
       return sameToken(given, runnerToken) ? { id: 'runner', role: 'runner' } : undefined;
     };
+    const address = { url: `http://${config.host}:${config.port}` };
+    const { sandbox: choice } = options;
+    const { provider, sandbox } = await paymentsFrom(config, {
+      ...{ clock, url: () => address.url },
+      ...(choice ? { sandbox: choice } : {}),
+    });
+    if (sandbox) started('sandbox', sandbox, () => sandbox.stop());
+    const payments = provider?.title ?? 'play credits only: there is no key for Stripe';
     const ports: GatewayPorts = {
       database,
       artifacts,
@@ -151,12 +167,17 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       clock,
       ids,
       rakeBps: config.rakeBps,
+      payments: provider,
+      depositClearingS: config.depositClearingS,
       games: gameNames,
       assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
       version,
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source, runtime) => pool.check(source, runtime),
-      status: () => statusOf({ store, database, consumers, trouble, checkpoints }),
+      status: async () => [
+        ...(await statusOf({ store, database, consumers, trouble, checkpoints })),
+        { part: 'payments', ready: true, detail: payments },
+      ],
       visible: (position) => untilSeen(consumers, position),
       onInternalError: (err) => log.error({ err }, 'internal error'),
       actorOf,
@@ -182,6 +203,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const queue = new WorkQueue(clock);
     const work = await followWork({ store, checkpoints, queue, clock, execute, onRetry });
     started('work', work, () => work.stop());
+    if (provider) {
+      const outgoing = await followPayments({ store, checkpoints, provider, clock, execute, onRetry });
+      started('payments', outgoing, () => outgoing.stop());
+      watched('payments.outgoing', outgoing);
+    }
     const { leaseMs, runner: inside, grpcPort } = config;
     const desk = { store, artifacts, queue, live: new LiveMatches(), clock, ids, leaseMs, execute };
     watched('runner', work);
@@ -201,6 +227,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     let grpcAddress: string | undefined;
     const openDoors = async () => {
       const url = await listen(app, config, folder);
+      address.url = url;
       if (grpcPort !== undefined) {
         const door = { ...desk, actorOf, onInternalError: ports.onInternalError };
         const grpc = await serveRunners(door, { host: config.host, port: grpcPort });
@@ -221,6 +248,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       status: ports.status,
       settled: () => untilSettled(store, consumers),
       listen: openDoors,
+      payments,
+      sandbox,
       grpcAddress: () => grpcAddress,
       stop,
     };
@@ -232,7 +261,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
 
 async function createGateway(module: DynamicModule): Promise<INestApplication> {
   const adapter = new FastifyAdapter({ bodyLimit: 2 * 1024 * 1024, forceCloseConnections: true });
-  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: false });
+  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
+    logger: false,
+    // Webhooks are signed as they were sent, byte by byte.
+    rawBody: true,
+  });
   await app.init();
   await adapter.getInstance().ready();
   return app;
