@@ -50,10 +50,17 @@ export const notice = z.discriminatedUnion('kind', [
 ]);
 
 const withdrawal = { accountId: slug, withdrawalId: z.uuid(), ...price };
+/**
+ * What of it is taken out of the wallet, by the deposits that it came in with. Refunds and disputes of one payment can
+ * add up to more than was paid; no more than that is ever taken.
+ */
+const taken = z.array(z.object({ depositId: z.string().max(120), amountCents: positiveCents })).max(100);
 const refunded = z.object({ ...payment, refundId: providerId, ...price, order });
 const disputed = z.object({ ...payment, disputeId: providerId, ...price, order });
 /** How many other disputes with this owner are still open. */
 const decided = disputed.extend({ othersOpen: z.int().min(0) });
+/** What goes back into the wallet, as a deposit with this id. */
+const returned = { depositId: z.string().max(120), returnedCents: cents };
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const paymentEvents = defineEvents('payments', {
@@ -61,10 +68,10 @@ export const paymentEvents = defineEvents('payments', {
   CheckoutOpened: { version: 1, schema: z.object({ ...payment, sessionId: providerId, url: z.url() }) },
   CheckoutFailed: { version: 1, schema: z.object({ ...payment, reason: because }) },
   PaymentReceived: { version: 1, schema: z.object({ ...payment, order, chargeId: providerId }) },
-  PaymentRefunded: { version: 1, schema: refunded },
-  RefundFailed: { version: 1, schema: refunded },
-  DisputeOpened: { version: 1, schema: disputed },
-  DisputeWon: { version: 1, schema: decided },
+  PaymentRefunded: { version: 1, schema: refunded.extend({ taken }) },
+  RefundFailed: { version: 1, schema: refunded.extend(returned) },
+  DisputeOpened: { version: 1, schema: disputed.extend({ taken }) },
+  DisputeWon: { version: 1, schema: decided.extend(returned) },
   DisputeLost: { version: 1, schema: decided },
   /** A refund or a dispute that was heard of before its payment. */
   NoticeKept: { version: 1, schema: z.object({ ...payment, notice: z.discriminatedUnion('kind', [refund, dispute]) }) },

@@ -48,33 +48,64 @@ function receive(notice: NoticeOf<'paid'>, state: PaymentState): PaymentEvent[] 
 }
 
 /** A refund takes the money back when it is first heard of, and gives it back if it fails. Failing is final. */
-function refund(notice: NoticeOf<'refund'>, { order, refunds }: Payment): PaymentEvent[] {
+function refund(notice: NoticeOf<'refund'>, payment: Payment): PaymentEvent[] {
   const { accountId, paymentId, refundId, amountCents, currency, failed } = notice;
-  const data = { accountId, paymentId, refundId, amountCents, currency, order };
-  const before = refunds[refundId];
-  if (!failed) return before === undefined ? [{ type: 'PaymentRefunded', data }] : [];
-  if (before === 'counted') return [{ type: 'RefundFailed', data }];
-  // Heard of its failure first: it is counted and given back in one breath, so that its beginning is not counted later.
-  return before === undefined
-    ? [
-        { type: 'PaymentRefunded', data },
-        { type: 'RefundFailed', data },
-      ]
-    : [];
+  const data = { accountId, paymentId, refundId, amountCents, currency, order: payment.order };
+  const before = payment.refunds[refundId]?.stage;
+  if (before === 'failed' || (before === 'counted' && !failed)) return [];
+  const counted: PaymentEvent = { type: 'PaymentRefunded', data: { ...data, taken: take(payment, amountCents) } };
+  if (!failed) return [counted];
+  const depositId = `${refundId}:failed`;
+  if (before === 'counted') {
+    const returnedCents = giveBack(payment, amountCents);
+    return [{ type: 'RefundFailed', data: { ...data, depositId, returnedCents } }];
+  }
+  // Heard of its failure first: nothing was taken, nothing is given back, and its beginning will not count any more.
+  return [{ type: 'RefundFailed', data: { ...data, depositId, returnedCents: '0' } }];
 }
 
 /** A dispute takes the money when it opens; a won one gives it back. Its end is final, also if heard of first. */
-function dispute(notice: NoticeOf<'dispute'>, { order, disputes }: Payment, state: PaymentState): PaymentEvent[] {
+function dispute(notice: NoticeOf<'dispute'>, payment: Payment, state: PaymentState): PaymentEvent[] {
   const { accountId, paymentId, disputeId, amountCents, currency, outcome } = notice;
-  const data = { accountId, paymentId, disputeId, amountCents, currency, order };
-  const before = disputes[disputeId];
+  const data = { accountId, paymentId, disputeId, amountCents, currency, order: payment.order };
+  const before = payment.disputes[disputeId]?.stage;
   if (before === 'won' || before === 'lost' || before === outcome) return [];
-  const opened: PaymentEvent[] = before === undefined ? [{ type: 'DisputeOpened', data }] : [];
-  if (outcome === 'open') return opened;
+  const opened: PaymentEvent = { type: 'DisputeOpened', data: { ...data, taken: take(payment, amountCents) } };
+  if (outcome === 'open') return [opened];
   const stages = Object.values(state.payments).flatMap((each) => Object.entries(each.disputes));
-  const othersOpen = stages.filter(([id, stage]) => id !== disputeId && stage === 'open').length;
-  return [...opened, { type: outcome === 'won' ? 'DisputeWon' : 'DisputeLost', data: { ...data, othersOpen } }];
+  const othersOpen = stages.filter(([id, { stage }]) => id !== disputeId && stage === 'open').length;
+  if (outcome === 'lost') {
+    const lost: PaymentEvent = { type: 'DisputeLost', data: { ...data, othersOpen } };
+    return before === 'open' ? [lost] : [opened, lost];
+  }
+  const returnedCents = before === 'open' ? giveBack(payment, amountCents) : '0';
+  return [{ type: 'DisputeWon', data: { ...data, othersOpen, depositId: `${disputeId}:won`, returnedCents } }];
 }
+
+/** What of a payment is the owner's while so much of it is claimed back: never less than nothing. */
+function left({ order, refunds, disputes }: Payment, changeCents = 0n): bigint {
+  const claims = [
+    ...Object.values(refunds).filter(({ stage }) => stage === 'counted'),
+    ...Object.values(disputes).filter(({ stage }) => stage !== 'won'),
+  ];
+  const claimed = claims.reduce((sum, { amountCents }) => sum + amountCents, changeCents);
+  const cents = BigInt(order.amountCents) - claimed;
+  return cents > 0n ? cents : 0n;
+}
+
+/** As much of this claim as is left, out of the deposits that hold it. */
+function take(payment: Payment, amountCents: string) {
+  let wanted = left(payment) - left(payment, BigInt(amountCents));
+  return Object.entries(payment.deposits).flatMap(([depositId, has]) => {
+    const part = has < wanted ? has : wanted;
+    wanted -= part;
+    return part > 0n ? [{ depositId, amountCents: part.toString() }] : [];
+  });
+}
+
+/** What the end of this claim leaves the owner with; other claims may want some of it. */
+const giveBack = (payment: Payment, amountCents: string): string =>
+  (left(payment, -BigInt(amountCents)) - left(payment)).toString();
 
 /** Of two notices of one second, the one further on in a subscription's life counts. */
 const STAGES = ['incomplete', 'active', 'late', 'ended'] as const;

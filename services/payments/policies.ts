@@ -25,57 +25,59 @@ function worth(order: Order, amountCents: string) {
 }
 
 function deposit(
-  data: { accountId: string; order: Order },
+  { accountId, order }: { accountId: string; order: Order },
   depositId: string,
   cents: string,
   atIso: string,
   meta: Reaction,
 ) {
-  const { accountId, order } = data;
-  const withdrawableAt =
-    order.kind === 'deposit'
-      ? { withdrawableAt: new Date(Date.parse(atIso) + order.clearingS * 1000).toISOString() }
-      : {};
-  return new DepositFunds({ accountId, depositId, ...worth(order, cents), ...withdrawableAt }, meta(0));
+  const amount = worth(order, cents);
+  if (amount.amountCents === '0') return [];
+  const clearsAt = (clearingS: number) => new Date(Date.parse(atIso) + clearingS * 1000).toISOString();
+  const withdrawableAt = order.kind === 'deposit' ? { withdrawableAt: clearsAt(order.clearingS) } : {};
+  return [new DepositFunds({ accountId, depositId, ...amount, ...withdrawableAt }, meta(0))];
+}
+
+function clawBack(
+  { accountId, order, taken }: Event<'PaymentRefunded' | 'DisputeOpened'>['data'],
+  clawBackId: string,
+  reason: 'refund' | 'chargeback',
+  meta: Reaction,
+) {
+  return taken.flatMap(({ depositId, amountCents }, index) => {
+    const amount = worth(order, amountCents);
+    if (amount.amountCents === '0') return [];
+    return [new ClawBackFunds({ accountId, depositId, clawBackId, reason, ...amount }, meta(index + 1))];
+  });
 }
 
 const freezeOf = (accountId: string, disputeId: string) => ({ accountId, reason: `dispute ${disputeId}` });
 
-const unfreeze = ({ accountId, disputeId, othersOpen }: Event<'DisputeWon'>['data'], meta: Reaction) =>
+const unfreeze = ({ accountId, disputeId, othersOpen }: Event<'DisputeLost'>['data'], meta: Reaction) =>
   othersOpen > 0 ? [] : [new UnfreezeWallet(freezeOf(accountId, disputeId), meta(1))];
 
 /** What was paid is in the wallet; what was refunded or charged back is not; what came back is there again. */
 export const paidIn = definePolicy<Event<Taken>>(
   'payments.paid-in',
   ['PaymentReceived', 'PaymentRefunded', 'RefundFailed', 'DisputeOpened', 'DisputeWon', 'DisputeLost'],
-  (event, meta) => {
-    const { accountId, paymentId: depositId, order } = event.data;
+  ({ type, data, time }, meta) => {
     // A plan is paid for, not paid in: nothing of it was ever in the wallet.
-    if (order.kind === 'plan') return [];
-    switch (event.type) {
+    if (data.order.kind === 'plan') return [];
+    switch (type) {
       case 'PaymentReceived':
-        return [deposit(event.data, depositId, order.amountCents, event.time, meta)];
-      case 'PaymentRefunded': {
-        const { refundId: clawBackId, amountCents } = event.data;
-        const reason = 'refund' as const;
-        return [new ClawBackFunds({ accountId, depositId, clawBackId, reason, ...worth(order, amountCents) }, meta(0))];
-      }
+        return deposit(data, data.paymentId, data.order.amountCents, time, meta);
+      case 'PaymentRefunded':
+        return clawBack(data, data.refundId, 'refund', meta);
       case 'RefundFailed':
-        return [deposit(event.data, `${event.data.refundId}:failed`, event.data.amountCents, event.time, meta)];
+        return deposit(data, data.depositId, data.returnedCents, time, meta);
       case 'DisputeOpened': {
-        const { disputeId: clawBackId, amountCents } = event.data;
-        const reason = 'chargeback' as const;
-        return [
-          new ClawBackFunds({ accountId, depositId, clawBackId, reason, ...worth(order, amountCents) }, meta(0)),
-          new FreezeWallet(freezeOf(accountId, clawBackId), meta(1)),
-        ];
+        const freeze = new FreezeWallet(freezeOf(data.accountId, data.disputeId), meta(0));
+        return [freeze, ...clawBack(data, data.disputeId, 'chargeback', meta)];
       }
-      case 'DisputeWon': {
-        const { disputeId, amountCents } = event.data;
-        return [deposit(event.data, `${disputeId}:won`, amountCents, event.time, meta), ...unfreeze(event.data, meta)];
-      }
+      case 'DisputeWon':
+        return [...deposit(data, data.depositId, data.returnedCents, time, meta), ...unfreeze(data, meta)];
       case 'DisputeLost':
-        return unfreeze(event.data, meta);
+        return unfreeze(data, meta);
     }
   },
 );

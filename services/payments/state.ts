@@ -4,10 +4,17 @@ import type { Notice, Order, PaymentEvent } from './events.js';
 export interface Payment {
   readonly order: Order;
   readonly status: 'requested' | 'open' | 'failed' | 'received';
-  readonly refunds: Readonly<Record<string, 'counted' | 'failed'>>;
-  readonly disputes: Readonly<Record<string, 'open' | 'won' | 'lost'>>;
+  readonly refunds: Readonly<Record<string, Claim<'counted' | 'failed'>>>;
+  readonly disputes: Readonly<Record<string, Claim<'open' | 'won' | 'lost'>>>;
+  /** What is left of it in the wallet, by deposit: the payment itself, and what came back since. */
+  readonly deposits: Readonly<Record<string, bigint>>;
   /** Refunds and disputes that came before the payment itself. */
   readonly kept: readonly AfterPayment[];
+}
+
+interface Claim<Stage> {
+  readonly stage: Stage;
+  readonly amountCents: bigint;
 }
 
 export interface Withdrawal {
@@ -36,31 +43,44 @@ export const initial: PaymentState = { payments: {}, withdrawals: {}, invoices: 
 export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
   switch (event.type) {
     case 'CheckoutRequested': {
-      const fresh: Payment = { order: event.data.order, status: 'requested', refunds: {}, disputes: {}, kept: [] };
+      const fresh: Payment = {
+        order: event.data.order,
+        status: 'requested',
+        refunds: {},
+        disputes: {},
+        deposits: {},
+        kept: [],
+      };
       return { ...state, payments: { ...state.payments, [event.data.paymentId]: fresh } };
     }
     case 'CheckoutOpened':
       return withPayment(state, event.data.paymentId, { status: 'open' });
     case 'CheckoutFailed':
       return withPayment(state, event.data.paymentId, { status: 'failed' });
-    case 'PaymentReceived':
-      return withPayment(state, event.data.paymentId, { status: 'received', kept: [] });
+    case 'PaymentReceived': {
+      const { paymentId, order } = event.data;
+      const deposits = { [paymentId]: BigInt(order.amountCents) };
+      return withPayment(state, paymentId, { status: 'received', kept: [], deposits });
+    }
     case 'NoticeKept':
       return withPayment(state, event.data.paymentId, ({ kept }) => ({ kept: [...kept, event.data.notice] }));
     case 'PaymentRefunded':
-      return withPayment(state, event.data.paymentId, ({ refunds }) => ({
-        refunds: { ...refunds, [event.data.refundId]: 'counted' },
+    case 'RefundFailed': {
+      const stage = event.type === 'RefundFailed' ? 'failed' : 'counted';
+      const claim = { stage, amountCents: BigInt(event.data.amountCents) } as const;
+      return withPayment(state, event.data.paymentId, ({ refunds, deposits }) => ({
+        refunds: { ...refunds, [event.data.refundId]: claim },
+        deposits: moved(deposits, event.data),
       }));
-    case 'RefundFailed':
-      return withPayment(state, event.data.paymentId, ({ refunds }) => ({
-        refunds: { ...refunds, [event.data.refundId]: 'failed' },
-      }));
+    }
     case 'DisputeOpened':
     case 'DisputeWon':
     case 'DisputeLost': {
       const stage = ({ DisputeOpened: 'open', DisputeWon: 'won', DisputeLost: 'lost' } as const)[event.type];
-      return withPayment(state, event.data.paymentId, ({ disputes }) => ({
-        disputes: { ...disputes, [event.data.disputeId]: stage },
+      const claim = { stage, amountCents: BigInt(event.data.amountCents) };
+      return withPayment(state, event.data.paymentId, ({ disputes, deposits }) => ({
+        disputes: { ...disputes, [event.data.disputeId]: claim },
+        deposits: moved(deposits, event.data),
       }));
     }
     case 'PlanChanged': {
@@ -99,6 +119,17 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
 }
 
 export const NO_PAYOUT = { enabled: false, asOfS: 0 } as const;
+
+type Claimed = Extract<PaymentEvent, { data: { paymentId: string; amountCents: string } }>['data'];
+
+function moved(deposits: Payment['deposits'], data: Claimed): Payment['deposits'] {
+  if ('returnedCents' in data) return { ...deposits, [data.depositId]: BigInt(data.returnedCents) };
+  const after: Record<string, bigint> = { ...deposits };
+  if ('taken' in data) {
+    for (const part of data.taken) after[part.depositId] = (after[part.depositId] ?? 0n) - BigInt(part.amountCents);
+  }
+  return after;
+}
 
 function withPayment(
   state: PaymentState,
