@@ -3,7 +3,7 @@ import { defineTable } from '../engine/table.js';
 export interface PostingRow {
   readonly position: bigint;
   readonly line: number;
-  /** A ledger account: player:<account>, escrow, house:rake, house:grants. */
+  /** Of the chart of accounts, e.g. player:<account>, escrow, house:rake. */
   readonly account: string;
   readonly currency: string;
   readonly amountCents: bigint;

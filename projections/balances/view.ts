@@ -1,139 +1,18 @@
-import type { ArenaEvent } from '../../services/arena/index.js';
-import { invariant, type RecordedEvent } from '../../services/kernel/index.js';
-import type { WalletEvent } from '../../services/wallet/index.js';
 import { type RowRef, rowRef } from '../engine/table.js';
 import { defineView, type Rows } from '../engine/view.js';
+import { type MoneyEvent, postingsOf, type RecordedMoney } from './ledger.js';
 import { balances, postings } from './table.js';
 
-interface Line {
-  readonly account: string;
-  readonly currency: string;
-  readonly amountCents: bigint;
-}
+const itsBalances = (event: RecordedMoney): RowRef[] =>
+  postingsOf(event).map(({ account, currency }) => rowRef(balances, account, currency));
 
-const player = (accountId: string) => `player:${accountId}`;
-/** What a player owes stands below zero here, as what a bank lent does; the player's own account never does. */
-const owed = (accountId: string) => `owed:${accountId}`;
-const STRIPE = 'stripe-clearing';
-const CREDITS_SOLD = 'credits-sold';
-
-type Purpose = Extract<WalletEvent, { type: 'FundsHeld' }>['data']['purpose'];
-
-/** Where held money is, and where it goes when its hold is posted. What is paid out of a post comes from there. */
-const places: Readonly<Record<Purpose['kind'], { held: string; posted: string }>> = {
-  // A pot stays in escrow until MatchSettled has taken the rake and the winners were paid.
-  match: { held: 'escrow', posted: 'escrow' },
-  bounty: { held: 'bounty', posted: 'bounty' },
-  run: { held: 'escrow', posted: 'compute-used' },
-  withdrawal: { held: 'payout-clearing', posted: STRIPE },
-  other: { held: 'escrow', posted: 'house:other' },
-};
-
-/** Where a deposit comes from: credits for compute are sold, and what was paid for them is a second entry. */
-const source = (currency: string) => (currency === 'COMPUTE' ? CREDITS_SOLD : STRIPE);
-
-const line = (account: string, currency: string, amountCents: bigint): Line => ({ account, currency, amountCents });
-
-function transfer(from: string, to: string, currency: string, amount: string | bigint): Line[] {
-  const amountCents = BigInt(amount);
-  return amountCents === 0n || from === to ? [] : [line(from, currency, -amountCents), line(to, currency, amountCents)];
-}
-
-type MoneyEvent =
-  | Exclude<WalletEvent, { type: 'HoldRefused' | 'WalletFrozen' | 'WalletUnfrozen' | 'BudgetSet' }>
-  | Extract<ArenaEvent, { type: 'MatchSettled' }>;
-type Recorded = RecordedEvent & MoneyEvent;
-
-/** The double entry of each money event. */
-function linesOf(event: Recorded): Line[] {
-  switch (event.type) {
-    case 'CreditsGranted':
-      return transfer('house:grants', player(event.data.accountId), event.data.currency, event.data.amountCents);
-    case 'FundsDeposited': {
-      const { accountId, currency, amountCents, paid } = event.data;
-      const sold = paid ? transfer(STRIPE, CREDITS_SOLD, paid.currency, paid.amountCents) : [];
-      return [...transfer(source(currency), player(accountId), currency, amountCents), ...sold];
-    }
-    case 'FundsHeld': {
-      const { accountId, currency, amountCents, purpose } = event.data;
-      return transfer(player(accountId), places[purpose.kind].held, currency, amountCents);
-    }
-    case 'HoldVoided':
-    case 'HoldExpired': {
-      const { accountId, currency, amountCents, purpose } = event.data;
-      return transfer(places[purpose.kind].held, player(accountId), currency, amountCents);
-    }
-    case 'HoldPosted': {
-      const { currency, amountCents, purpose } = event.data;
-      return transfer(places[purpose.kind].held, places[purpose.kind].posted, currency, amountCents);
-    }
-    case 'FundsCredited': {
-      const { accountId, currency, amountCents, purpose } = event.data;
-      return transfer(places[purpose.kind].posted, player(accountId), currency, amountCents);
-    }
-    case 'BountyAwarded':
-      return transfer('bounty', player(event.data.accountId), event.data.currency, event.data.amountCents);
-    case 'FundsClawedBack': {
-      const { accountId, currency, amountCents, owedCents, paid } = event.data;
-      const unsold = paid ? transfer(CREDITS_SOLD, STRIPE, paid.currency, paid.amountCents) : [];
-      return [...taken(accountId, source(currency), currency, BigInt(amountCents), BigInt(owedCents)), ...unsold];
-    }
-    case 'SettlementReversed': {
-      const { accountId, currency, stakeCents, payoutCents, owedCents, purpose } = event.data;
-      const lostCents = BigInt(payoutCents) - BigInt(stakeCents);
-      return taken(accountId, places[purpose.kind].posted, currency, lostCents, BigInt(owedCents));
-    }
-    case 'DebtRepaid': {
-      const { accountId, currency, amountCents } = event.data;
-      return transfer(player(accountId), owed(accountId), currency, amountCents);
-    }
-    case 'MatchSettled':
-      return transfer('escrow', 'house:rake', event.data.currency, event.data.rakeCents);
-  }
-}
-
-/** What is there comes from the player, the rest is owed. */
-function taken(accountId: string, to: string, currency: string, amountCents: bigint, owedCents: bigint): Line[] {
-  return [
-    ...transfer(player(accountId), to, currency, amountCents - owedCents),
-    ...transfer(owed(accountId), to, currency, owedCents),
-  ];
-}
-
-const matchOf = ({ data }: Recorded): string | null => {
-  if ('matchId' in data) return data.matchId;
-  return 'purpose' in data && 'matchId' in data.purpose ? data.purpose.matchId : null;
-};
-
-const itsBalances = (event: Recorded): RowRef[] =>
-  linesOf(event).map(({ account, currency }) => rowRef(balances, account, currency));
-
-function post(event: Recorded, rows: Rows): void {
-  const lines = linesOf(event);
-  assertBalanced(event.id, lines);
-  lines.forEach(({ account, currency, amountCents }, line) => {
-    const { position, type: eventType, time: at } = event;
-    rows.put(postings, {
-      position: BigInt(position),
-      line,
-      account,
-      currency,
-      amountCents,
-      eventType,
-      matchId: matchOf(event),
-      at,
-    });
+function post(event: RecordedMoney, rows: Rows): void {
+  for (const posting of postingsOf(event)) {
+    rows.put(postings, posting);
+    const { account, currency, amountCents } = posting;
     const before = rows.get(balances, account, currency);
     const balanceCents = (before?.balanceCents ?? 0n) + amountCents;
     rows.put(balances, { account, currency, balanceCents, postings: (before?.postings ?? 0) + 1 });
-  });
-}
-
-function assertBalanced(eventId: string, lines: readonly Line[]): void {
-  const sums = new Map<string, bigint>();
-  for (const { currency, amountCents } of lines) sums.set(currency, (sums.get(currency) ?? 0n) + amountCents);
-  for (const [currency, sum] of sums) {
-    invariant(sum === 0n, `The postings of event ${eventId} sum to ${sum} ${currency}, not to zero.`);
   }
 }
 
@@ -157,5 +36,6 @@ export const balancesView = defineView<MoneyEvent>({
     SettlementReversed: posted,
     DebtRepaid: posted,
     MatchSettled: posted,
+    MatchReversed: posted,
   },
 });

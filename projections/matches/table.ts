@@ -9,7 +9,7 @@ export interface SeatRow {
   readonly payoutCents?: string;
 }
 
-export type MatchStatus = 'proposed' | 'ready' | 'playing' | 'settled' | 'voided';
+export type MatchStatus = 'proposed' | 'ready' | 'playing' | 'settled' | 'voided' | 'reversed';
 
 export interface MatchRow {
   readonly matchId: string;

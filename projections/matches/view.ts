@@ -18,9 +18,9 @@ export const matchesView = defineView<ArenaEvent>({
   on: {
     MatchProposed: {
       apply: ({ data, time, position }, rows) => {
-        const { rakeBps: _rakeBps, stakeCents, ...terms } = data;
+        const { matchId, game, currency, seed, seats, stakeCents } = data;
         rows.put(matches, {
-          ...terms,
+          ...{ matchId, game, currency, seed, seats },
           status: 'proposed',
           reason: 'escrow',
           detail: 'Waiting for the stakes.',
@@ -94,6 +94,12 @@ export const matchesView = defineView<ArenaEvent>({
           endedAt: time,
           seats: match.seats.map((seat, i) => ({ ...seat, ...pick(data.seats[i]) })),
         }));
+      },
+    },
+    MatchReversed: {
+      reads: itsMatch,
+      apply: ({ data }, rows) => {
+        change(rows, data.matchId, () => ({ status: 'reversed', reason: 'reversed', detail: data.reason }));
       },
     },
     MatchVoided: {

@@ -16,8 +16,45 @@ export class Foundation1760000000000 implements MigrationInterface {
   }
 }
 
-export class Payments1763280000000 implements MigrationInterface {
-  readonly name = 'Payments1763280000000';
+/**
+ * The ledger's own rule: whatever a transaction did to postings, every position it touched sums to zero per currency when
+ * it commits. Deferred, so that the two sides of a transfer may be written one after the other; and it also holds for
+ * whoever changes or removes a row by hand.
+ */
+export class Ledger1763280000000 implements MigrationInterface {
+  readonly name = 'Ledger1763280000000';
+
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TRIGGER postings_sum_to_zero ON postings');
+    await runner.query('DROP FUNCTION postings_sum_to_zero');
+    await runner.query(LEDGER_RULE);
+    await runner.query(`CREATE CONSTRAINT TRIGGER postings_sum_to_zero AFTER INSERT OR UPDATE OR DELETE ON postings
+      DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION postings_sum_to_zero()`);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TRIGGER postings_sum_to_zero ON postings');
+  }
+}
+
+const LEDGER_RULE = `
+CREATE FUNCTION postings_sum_to_zero() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE touched int8;
+BEGIN
+  FOREACH touched IN ARRAY CASE TG_OP
+    WHEN 'INSERT' THEN ARRAY[NEW.position]
+    WHEN 'DELETE' THEN ARRAY[OLD.position]
+    ELSE ARRAY[NEW.position, OLD.position] END
+  LOOP
+    IF EXISTS (SELECT FROM postings WHERE position = touched GROUP BY currency HAVING sum(amount_cents) <> 0) THEN
+      RAISE EXCEPTION 'the postings at position % do not sum to zero', touched USING ERRCODE = 'check_violation';
+    END IF;
+  END LOOP;
+  RETURN NULL;
+END $$`;
+
+export class Payments1763280001000 implements MigrationInterface {
+  readonly name = 'Payments1763280001000';
 
   async up(runner: QueryRunner): Promise<void> {
     for (const statement of PAYMENTS.split(/;;\s*/)) if (statement.trim()) await runner.query(statement);

@@ -85,16 +85,41 @@ describe('the views on PostgreSQL', () => {
     await expect(listMatches(db, { after: '%%' })).rejects.toMatchObject({ code: 'QUERY.BAD_CURSOR' });
   });
 
-  it('cannot take in postings that do not sum to zero', async () => {
-    const bad = db.query(
-      `INSERT INTO postings VALUES (900001, 0, 'player:x', 'PLAY', 5, 'X', NULL, now()), (900001, 1, 'escrow', 'PLAY', -4, 'X', NULL, now())`,
-    );
-    await expect(bad).rejects.toThrow(/do not sum to zero/);
+  describe('postings', () => {
+    const posting = (position: number, line: number, cents: number, currency = 'PLAY') =>
+      `INSERT INTO postings VALUES (${position}, ${line}, 'account-${line}', '${currency}', ${cents}, 'X', NULL, now())`;
+    const inOne = (...statements: string[]) =>
+      db.transaction(async (t) => {
+        for (const statement of statements) await t.query(statement);
+      });
+
+    it('may be written one side after the other', async () => {
+      await inOne(posting(900_001, 0, -5), posting(900_001, 1, 5));
+    });
+
+    it.each<[string, string[]]>([
+      ['one side alone', [posting(900_002, 0, 5)]],
+      ['two sides that differ', [posting(900_002, 0, 5), posting(900_002, 1, -4)]],
+      ['two sides in two currencies', [posting(900_002, 0, 5), posting(900_002, 1, -5, 'USD')]],
+      ['sides at two positions', [posting(900_002, 0, 5), posting(900_003, 1, -5)]],
+      ['a changed amount', ['UPDATE postings SET amount_cents = 6 WHERE position = 900001 AND line = 1']],
+      ['a moved row', ['UPDATE postings SET position = 900004 WHERE position = 900001 AND line = 1']],
+      ['a changed currency', ["UPDATE postings SET currency = 'EUR' WHERE position = 900001 AND line = 1"]],
+      ['a removed side', ['DELETE FROM postings WHERE position = 900001 AND line = 1']],
+    ])('refuse %s when the transaction ends', async (_what, statements) => {
+      await expect(inOne(...statements)).rejects.toThrow(/do not sum to zero/);
+      const rows: { sum: string }[] = await db.query('SELECT sum(amount_cents) FROM postings WHERE position > 900000');
+      expect(rows).toEqual([{ sum: '0' }]);
+    });
+
+    it('may go together', async () => {
+      await inOne('DELETE FROM postings WHERE position = 900001');
+    });
   });
 
   it('are migrated once, however often they are opened', async () => {
     const again = await openDatabase(postgres.url);
-    expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: 2 }]);
+    expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: 3 }]);
     await again.destroy();
   });
 });

@@ -11,7 +11,15 @@ import {
   roles,
 } from '../kernel/index.js';
 import { allowed, specification } from '../kernel/spec.js';
-import { EscrowStake, ExpireLease, ExtendLease, RefuseStake, ReleaseMatch } from './commands.js';
+import {
+  EscrowBounty,
+  EscrowCompute,
+  EscrowStake,
+  ExpireLease,
+  ExtendLease,
+  RefuseStake,
+  ReleaseMatch,
+} from './commands.js';
 import { ATTEMPTS_MAX, arenaDecider } from './decider.js';
 import {
   type ArenaEvent,
@@ -22,6 +30,7 @@ import {
   isAuthentic,
   ProposeMatch,
   ReportMatch,
+  ReverseMatch,
   reportText,
   VoidMatch,
 } from './index.js';
@@ -575,5 +584,115 @@ describe('commands to a match', () => {
 
   it("no owner stakes another one's money by proposing a match", () => {
     for (const id of ['ada', 'bob', 'eve']) expect(allowed(propose({}, { id, role: 'owner' }))).toBe(false);
+  });
+});
+
+describe('a match with a bounty, a price and a window', () => {
+  const bounty = { bountyId: 'b1', sponsorId: 'eve', amountCents: '301' };
+  const extras = { bounty, computeCents: '3', disputeWindowMs: 86_400_000 };
+  const fee = (number: number) => new EscrowCompute({ matchId, seat: number }, meta());
+  const prize = new EscrowBounty({ matchId }, meta());
+  const feeHeld = (number: number): ArenaEvent => ({ type: 'ComputeEscrowed', data: { matchId, seat: number } });
+  const prizeHeld: ArenaEvent = { type: 'BountyEscrowed', data: { matchId } };
+  const all = [proposed(extras), escrowed(0), feeHeld(0), escrowed(1), prizeHeld];
+  const reverse = (actor?: Actor) => new ReverseMatch({ matchId, reason: 'replayed' }, meta(actor));
+
+  it('is ready when everything is held, in whatever order it comes', () => {
+    given(all)
+      .when(fee(1))
+      .then([feeHeld(1), ready]);
+    given([proposed(extras), escrowed(0), feeHeld(0), escrowed(1), feeHeld(1)])
+      .when(prize)
+      .then([prizeHeld, ready]);
+    given([proposed(extras)])
+      .when(prize)
+      .then([prizeHeld]);
+    given(all).when(prize).then([]);
+    given(all).when(fee(0)).then([]);
+  });
+
+  it('waits for a bounty alone, and for compute alone', () => {
+    given([])
+      .when(propose({ stakeCents: '0', bounty }))
+      .then([proposed({ stakeCents: '0', bounty })]);
+    given([proposed({ stakeCents: '0', bounty })])
+      .when(prize)
+      .then([prizeHeld, ready]);
+    given([proposed({ stakeCents: '0', computeCents: '3' }), feeHeld(1)])
+      .when(fee(0))
+      .then([feeHeld(0), ready]);
+  });
+
+  it('does not take what it did not ask for', () => {
+    given([proposed()]).when(prize).then([]);
+    given([proposed()]).when(fee(0)).then([]);
+    given([proposed(extras)])
+      .when(fee(2))
+      .then([]);
+    given([proposed({ stakeCents: '0', bounty })])
+      .when(escrow(0))
+      .then([]);
+  });
+
+  it('fixes pot, rake, payouts, bounty and the end of the window in one event', () => {
+    const events = arenaDecider.decide(report(), fold(arenaDecider, [...all, feeHeld(1), ready, claimed()]));
+    expect(events.at(-1)).toEqual({
+      type: 'MatchSettled',
+      data: {
+        ...money,
+        potCents: '1000',
+        rakeCents: '100',
+        seats: [
+          { ...parties[0], score: 1, payoutCents: '900', bountyCents: '301' },
+          { ...parties[1], score: 0, payoutCents: '0' },
+        ],
+        bounty: { ...bounty, remainderCents: '0' },
+        computeCents: '3',
+        withdrawableAt: '2026-03-02T12:00:00.000Z',
+      },
+    });
+  });
+
+  it('tells in its void what has to go back', () => {
+    const data = {
+      ...money,
+      reason: 'operator',
+      detail: 'by hand',
+      seats: parties,
+      bounty,
+      computeCents: '3',
+    } as const;
+    given(all)
+      .when(cancel())
+      .then([{ type: 'MatchVoided', data }]);
+  });
+
+  it.each(['0', '-1', '1.5'])('does not understand a bounty of %s', (amountCents) => {
+    const make = () => propose({ bounty: { ...bounty, amountCents } });
+    expect(make).toThrow(expect.objectContaining({ code: 'COMMAND.INVALID' }));
+  });
+
+  const mirror = settled('100', [1, 0], ['900', '0']);
+  const reversed = { type: 'MatchReversed', data: { ...mirror.data, reason: 'replayed' } } as ArenaEvent;
+
+  it('is reversed once, and only when it was settled', () => {
+    given(isSettled).when(reverse()).then([reversed]);
+    given([...isSettled, reversed])
+      .when(reverse())
+      .then([]);
+    for (const history of [isReady, isClaimed, isVoided])
+      given(history).when(reverse()).thenRefused('ARENA.NOT_SETTLED');
+    given([]).when(reverse()).thenRefused('ARENA.UNKNOWN_MATCH');
+  });
+
+  it('is over for good once it is reversed', () => {
+    const over = [...isSettled, reversed];
+    given(over).when(cancel()).thenRefused('ARENA.SETTLED');
+    given(over).when(claim()).thenRefused('ARENA.NOT_READY');
+    given(over).when(report()).thenRefused('ARENA.LEASE_LOST');
+  });
+
+  it.each(roles)('by %s: only staff reverses', (role) => {
+    expect(allowed(reverse({ id: 'x', role }))).toBe(['operator', 'admin', 'system'].includes(role));
   });
 });

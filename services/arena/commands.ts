@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Actor, cents, defineCommand, isStaff, text } from '../kernel/index.js';
-import { execution, outcome, seat, signed, terms, turn } from './events.js';
+import { execution, extras, outcome, seat, signed, terms, turn } from './events.js';
 
 const stream = (data: { matchId: string }) => `match-${data.matchId}`;
 /** A runner speaks for itself. */
@@ -18,6 +18,7 @@ export class ProposeMatch extends defineCommand({
     seed: text(80, 1),
     seats: z.array(seat).min(2).max(16),
     rakeBps: z.int().min(500, 'is 500 to 1500 (5 to 15 percent)').max(1500, 'is 500 to 1500 (5 to 15 percent)'),
+    ...extras,
   }),
   stream,
   // A proposal stakes the money of every seat. Until owners can agree to a match, only the house may propose one.
@@ -31,9 +32,25 @@ export class EscrowStake extends defineCommand({
   allow: (actor) => actor.role === 'system',
 }) {}
 
+/** The fee for running a seat is held. */
+export class EscrowCompute extends defineCommand({
+  type: 'EscrowCompute',
+  data: z.object({ matchId: z.uuid(), seat: z.int().min(0) }),
+  stream,
+  allow: (actor) => actor.role === 'system',
+}) {}
+
+export class EscrowBounty extends defineCommand({
+  type: 'EscrowBounty',
+  data: z.object({ matchId: z.uuid() }),
+  stream,
+  allow: (actor) => actor.role === 'system',
+}) {}
+
+/** Something that the match needs was not held: a stake, a fee for compute, or the bounty. */
 export class RefuseStake extends defineCommand({
   type: 'RefuseStake',
-  data: z.object({ matchId: z.uuid(), seat: z.int().min(0), detail: text(400) }),
+  data: z.object({ matchId: z.uuid(), seat: z.int().min(0).optional(), detail: text(400) }),
   stream,
   allow: (actor) => actor.role === 'system',
 }) {}
@@ -99,9 +116,19 @@ export class VoidMatch extends defineCommand({
   allow: isStaff,
 }) {}
 
+/** Undoes a settled match: every stake goes back. Who decides that it was wrong is not the arena's to say. */
+export class ReverseMatch extends defineCommand({
+  type: 'ReverseMatch',
+  data: z.object({ matchId: z.uuid(), reason: text(400, 1) }),
+  stream,
+  allow: isStaff,
+}) {}
+
 export type ArenaCommand =
   | ProposeMatch
   | EscrowStake
+  | EscrowCompute
+  | EscrowBounty
   | RefuseStake
   | ClaimMatch
   | ExtendLease
@@ -109,4 +136,5 @@ export type ArenaCommand =
   | ReportMatch
   | FailAttempt
   | ReleaseMatch
-  | VoidMatch;
+  | VoidMatch
+  | ReverseMatch;

@@ -7,10 +7,11 @@ import type {
   FailAttempt,
   ProposeMatch,
   ReportMatch,
+  ReverseMatch,
 } from './commands.js';
-import type { ArenaEvent, MatchProposed, MatchVoided } from './events.js';
+import type { ArenaEvent, MatchProposed, MatchSettled, MatchVoided } from './events.js';
 import { isAuthentic } from './report.js';
-import { settle } from './settlement.js';
+import { settle, windowEnd } from './settlement.js';
 
 /** Runs of one match before it is given up and the stakes go back. */
 export const ATTEMPTS_MAX = 3;
@@ -24,12 +25,13 @@ interface Lease {
 export type MatchState =
   | { readonly status: 'unknown' }
   | {
-      readonly status: 'proposed' | 'ready' | 'claimed' | 'settled' | 'voided';
+      readonly status: 'proposed' | 'ready' | 'claimed' | 'settled' | 'voided' | 'reversed';
       readonly terms: MatchProposed['data'];
-      /** Seats whose stake is held. */
-      readonly escrowed: readonly number[];
+      /** What is held of what the match waits for. */
+      readonly escrowed: readonly string[];
       readonly attempts: number;
       readonly lease?: Lease;
+      readonly settlement?: MatchSettled['data'];
     };
 
 type Known = Exclude<MatchState, { status: 'unknown' }>;
@@ -44,7 +46,11 @@ function evolve(state: MatchState, event: ArenaEvent): MatchState {
     case 'MatchPlayed':
       return state;
     case 'StakeEscrowed':
-      return { ...state, escrowed: [...state.escrowed, event.data.seat] };
+      return { ...state, escrowed: [...state.escrowed, stakeOf(event.data.seat)] };
+    case 'ComputeEscrowed':
+      return { ...state, escrowed: [...state.escrowed, computeOf(event.data.seat)] };
+    case 'BountyEscrowed':
+      return { ...state, escrowed: [...state.escrowed, BOUNTY] };
     case 'MatchReady':
     case 'MatchRequeued':
       return unleased(state, 'ready');
@@ -57,10 +63,26 @@ function evolve(state: MatchState, event: ArenaEvent): MatchState {
     case 'MatchReleased':
       return { ...unleased(state, 'ready'), attempts: state.attempts - 1 };
     case 'MatchSettled':
-      return unleased(state, 'settled');
+      return { ...unleased(state, 'settled'), settlement: event.data };
+    case 'MatchReversed':
+      return unleased(state, 'reversed');
     case 'MatchVoided':
       return unleased(state, 'voided');
   }
+}
+
+const BOUNTY = 'bounty';
+const stakeOf = (seat: number) => `stake ${seat}`;
+const computeOf = (seat: number) => `compute ${seat}`;
+
+/** All that has to be held before a match is ready. */
+function needed({ seats, stakeCents, computeCents, bounty }: MatchProposed['data']): readonly string[] {
+  const ofSeats = (name: (seat: number) => string) => seats.map((_seat, i) => name(i));
+  return [
+    ...(stakeCents === '0' ? [] : ofSeats(stakeOf)),
+    ...(computeCents === undefined ? [] : ofSeats(computeOf)),
+    ...(bounty ? [BOUNTY] : []),
+  ];
 }
 
 function unleased({ terms, escrowed, attempts }: Known, status: Known['status']): Known {
@@ -74,13 +96,12 @@ function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
   }
   const { matchId } = command.data;
   switch (command.type) {
-    case 'EscrowStake': {
-      const { seat } = command.data;
-      if (state.status !== 'proposed' || state.escrowed.includes(seat) || seat >= state.terms.seats.length) return [];
-      const escrowed: ArenaEvent = { type: 'StakeEscrowed', data: { matchId, seat } };
-      const all = state.escrowed.length + 1 === state.terms.seats.length;
-      return all ? [escrowed, { type: 'MatchReady', data: { matchId } }] : [escrowed];
-    }
+    case 'EscrowStake':
+      return escrow(state, stakeOf(command.data.seat), { type: 'StakeEscrowed', data: command.data });
+    case 'EscrowCompute':
+      return escrow(state, computeOf(command.data.seat), { type: 'ComputeEscrowed', data: command.data });
+    case 'EscrowBounty':
+      return escrow(state, BOUNTY, { type: 'BountyEscrowed', data: command.data });
     case 'RefuseStake':
       return state.status === 'proposed' ? [voided(state, 'stake_refused', command.data.detail)] : [];
     case 'ClaimMatch':
@@ -98,8 +119,11 @@ function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
       return [{ type: 'MatchReleased', data: command.data }];
     case 'VoidMatch':
       if (state.status === 'voided') return [];
-      if (state.status === 'settled') throw new AgonError('ARENA.SETTLED', `Match ${matchId} is settled.`);
+      if (state.settlement || state.status === 'reversed')
+        throw new AgonError('ARENA.SETTLED', `Match ${matchId} is ${state.status}.`);
       return [voided(state, 'operator', command.data.detail)];
+    case 'ReverseMatch':
+      return reverse(command, state);
   }
 }
 
@@ -111,7 +135,14 @@ function propose({ data }: ProposeMatch, state: MatchState): ArenaEvent[] {
     throw new AgonError('ARENA.SAME_AGENT', 'An agent cannot meet itself in a rated match.');
   }
   const proposed: ArenaEvent = { type: 'MatchProposed', data };
-  return data.stakeCents === '0' ? [proposed, { type: 'MatchReady', data: { matchId: data.matchId } }] : [proposed];
+  return needed(data).length === 0 ? [proposed, { type: 'MatchReady', data: { matchId: data.matchId } }] : [proposed];
+}
+
+function escrow(state: Known, what: string, event: ArenaEvent): ArenaEvent[] {
+  const all = needed(state.terms);
+  if (state.status !== 'proposed' || state.escrowed.includes(what) || !all.includes(what)) return [];
+  if (state.escrowed.length + 1 < all.length) return [event];
+  return [event, { type: 'MatchReady', data: { matchId: state.terms.matchId } }];
 }
 
 function claim({ data, meta }: ClaimMatch, state: Known): ArenaEvent[] {
@@ -149,37 +180,51 @@ function expire({ data, meta }: ExpireLease, state: Known): ArenaEvent[] {
 }
 
 /** The outcome becomes facts: every turn, the result, and the money, in one append. */
-function report({ data }: ReportMatch, state: Known): ArenaEvent[] {
+function report({ data, meta }: ReportMatch, state: Known): ArenaEvent[] {
   assertLease(data, state);
   const { matchId, runnerId, attempt, turns, outcome, signed } = data;
   const execution = { ...data.execution, signed };
-  const { seats, stakeCents, rakeBps, game, currency } = state.terms;
-  assertPossible(data, seats.length);
+  assertPossible(data, state.terms.seats.length);
   if (signed && !isAuthentic(state.terms, data, signed)) {
     throw new AgonError('ARENA.BAD_SIGNATURE', `The report of match ${matchId} is not signed by runner ${runnerId}.`);
   }
-  const paid = settle({ stakeCents: BigInt(stakeCents), scores: outcome.scores, rakeBps });
   return [
     ...turns.map((turn): ArenaEvent => ({ type: 'TurnPlayed', data: { matchId, ...turn } })),
     { type: 'MatchPlayed', data: { matchId, runnerId, attempt, outcome, execution } },
-    {
-      type: 'MatchSettled',
-      data: {
-        matchId,
-        game,
-        stakeCents,
-        currency,
-        potCents: paid.potCents.toString(),
-        rakeCents: paid.rakeCents.toString(),
-        seats: seats.map(({ agentId, accountId }, seat) => ({
-          agentId,
-          accountId,
-          score: outcome.scores[seat] ?? 0,
-          payoutCents: (paid.payoutsCents[seat] ?? 0n).toString(),
-        })),
-      },
-    },
+    { type: 'MatchSettled', data: settlementOf(state.terms, outcome.scores, meta.time) },
   ];
+}
+
+function settlementOf(terms: MatchProposed['data'], scores: readonly number[], time: string): MatchSettled['data'] {
+  const { matchId, game, seats, stakeCents, currency, rakeBps, bounty, computeCents, disputeWindowMs = 0 } = terms;
+  const bountyCents = BigInt(bounty?.amountCents ?? '0');
+  const paid = settle({ stakeCents: BigInt(stakeCents), scores, rakeBps, bountyCents });
+  return {
+    matchId,
+    game,
+    stakeCents,
+    currency,
+    potCents: paid.potCents.toString(),
+    rakeCents: paid.rakeCents.toString(),
+    seats: seats.map(({ agentId, accountId }, seat) => {
+      const won = paid.bountiesCents[seat] ?? 0n;
+      const score = scores[seat] ?? 0;
+      const payoutCents = (paid.payoutsCents[seat] ?? 0n).toString();
+      return { agentId, accountId, score, payoutCents, ...(won > 0n ? { bountyCents: won.toString() } : {}) };
+    }),
+    ...(bounty ? { bounty: { ...bounty, remainderCents: paid.remainderCents.toString() } } : {}),
+    ...(computeCents === undefined ? {} : { computeCents }),
+    ...(disputeWindowMs === 0 ? {} : { withdrawableAt: windowEnd(time, disputeWindowMs) }),
+  };
+}
+
+function reverse({ data }: ReverseMatch, state: Known): ArenaEvent[] {
+  if (state.status === 'reversed') return [];
+  if (!state.settlement) {
+    throw new AgonError('ARENA.NOT_SETTLED', `Match ${data.matchId} is ${state.status}: there is nothing to reverse.`);
+  }
+  const { withdrawableAt: _withdrawableAt, computeCents: _computeCents, ...settlement } = state.settlement;
+  return [{ type: 'MatchReversed', data: { ...settlement, reason: data.reason } }];
 }
 
 function failAttempt({ data }: FailAttempt, state: Known): ArenaEvent[] {
@@ -222,9 +267,10 @@ function assertLease(data: { matchId: string; runnerId: string; attempt: number 
 }
 
 function voided(state: Known, reason: MatchVoided['data']['reason'], detail: string): MatchVoided {
-  const { matchId, game, stakeCents, currency } = state.terms;
+  const { matchId, game, stakeCents, currency, bounty, computeCents } = state.terms;
   const seats = state.terms.seats.map(({ agentId, accountId }) => ({ agentId, accountId }));
-  return { type: 'MatchVoided', data: { matchId, game, stakeCents, currency, reason, detail, seats } };
+  const extras = { ...(bounty ? { bounty } : {}), ...(computeCents === undefined ? {} : { computeCents }) };
+  return { type: 'MatchVoided', data: { matchId, game, stakeCents, currency, reason, detail, seats, ...extras } };
 }
 
 export const arenaDecider: Decider<MatchState, ArenaCommand, ArenaEvent> = {

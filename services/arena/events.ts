@@ -5,6 +5,7 @@ import {
   type DomainEvent,
   defineEvents,
   type EventOf,
+  positiveCents,
   publicKeyHex,
   signatureHex,
   slug,
@@ -66,24 +67,51 @@ export const terms = {
   currency,
 };
 
+/** A prize that a sponsor adds to the pot. No rake is taken of it. */
+export const bounty = z.object({ bountyId: z.string().min(1).max(120), sponsorId: slug, amountCents: positiveCents });
+
+/** Left out by matches that were proposed before there was such a thing, so that they read as they always did. */
+export const extras = {
+  /** How long winnings are playable before they are withdrawable. */
+  disputeWindowMs: z.int().min(0).optional(),
+  bounty: bounty.optional(),
+  /** What each seat pays for being run, in COMPUTE. */
+  computeCents: positiveCents.optional(),
+};
+
 const matchId = z.uuid();
 const attempt = { matchId, runnerId: z.string(), attempt: z.int().min(1) };
-const paidSeat = z.object({ agentId: z.string(), accountId: slug, score: z.number(), payoutCents: cents });
+const party = z.object({ agentId: z.string(), accountId: slug });
+const paidSeat = party.extend({ score: z.number(), payoutCents: cents, bountyCents: positiveCents.optional() });
+/** What nobody won of a bounty goes back to its sponsor. */
+const paidBounty = bounty.extend({ remainderCents: cents });
+const settlement = {
+  ...terms,
+  potCents: cents,
+  rakeCents: cents,
+  seats: z.array(paidSeat),
+  bounty: paidBounty.optional(),
+};
+const { computeCents } = extras;
+const same = (data: Record<string, unknown>) => data;
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const arenaEvents = defineEvents('arena', {
   MatchProposed: {
-    version: 2,
-    schema: z.object({ ...terms, seed: z.string().min(1).max(80), seats: z.array(seat), rakeBps: z.int() }),
-    // In the days of version 1 every agent was written in JavaScript.
+    version: 3,
+    schema: z.object({ ...terms, seed: z.string().min(1).max(80), seats: z.array(seat), rakeBps: z.int(), ...extras }),
     upcast: {
+      // In the days of version 1 every agent was written in JavaScript.
       1: (data) => ({
         ...data,
         seats: (data.seats as object[]).map((seat) => ({ ...seat, runtime: 'javascript' })),
       }),
+      2: same,
     },
   },
   StakeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
+  ComputeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
+  BountyEscrowed: { version: 1, schema: z.object({ matchId }) },
   MatchReady: { version: 1, schema: z.object({ matchId }) },
   MatchClaimed: {
     version: 1,
@@ -101,17 +129,27 @@ export const arenaEvents = defineEvents('arena', {
     upcast: { 1: (data) => ({ ...data, execution: { ...(data.execution as object), signed: null } }) },
   },
   MatchSettled: {
-    version: 1,
-    schema: z.object({ ...terms, potCents: cents, rakeCents: cents, seats: z.array(paidSeat) }),
+    version: 2,
+    schema: z.object({
+      ...settlement,
+      computeCents,
+      withdrawableAt: z.iso.datetime({ precision: 3 }).optional(),
+    }),
+    upcast: { 1: same },
   },
+  /** The mirror image of a settlement: every stake goes back, and the rake with them. */
+  MatchReversed: { version: 1, schema: z.object({ ...settlement, reason: z.string().max(400) }) },
   MatchVoided: {
-    version: 1,
+    version: 2,
     schema: z.object({
       ...terms,
       reason: z.enum(['stake_refused', 'runner_failed', 'operator']),
       detail: z.string().max(400),
-      seats: z.array(z.object({ agentId: z.string(), accountId: slug })),
+      seats: z.array(party),
+      bounty: bounty.optional(),
+      computeCents,
     }),
+    upcast: { 1: same },
   },
 });
 
@@ -119,6 +157,7 @@ export type ArenaEvent = EventOf<typeof arenaEvents>;
 type Of<Type extends ArenaEvent['type']> = Extract<ArenaEvent, DomainEvent<Type>>;
 export type MatchProposed = Of<'MatchProposed'>;
 export type MatchSettled = Of<'MatchSettled'>;
+export type MatchReversed = Of<'MatchReversed'>;
 export type MatchVoided = Of<'MatchVoided'>;
 export type MatchOutcome = z.output<typeof outcome>;
 export type MatchExecution = z.output<typeof execution> & { readonly signed: z.output<typeof signed> | null };

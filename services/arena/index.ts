@@ -6,6 +6,7 @@ export {
   ProposeMatch,
   ReleaseMatch,
   ReportMatch,
+  ReverseMatch,
   VoidMatch,
 } from './commands.js';
 export {
@@ -14,6 +15,7 @@ export {
   type MatchExecution,
   type MatchOutcome,
   type MatchProposed,
+  type MatchReversed,
   type MatchSettled,
   type MatchVoided,
   type Turn,

@@ -1,6 +1,8 @@
 import { defineContext } from '../kernel/index.js';
 import {
   ClaimMatch,
+  EscrowBounty,
+  EscrowCompute,
   EscrowStake,
   ExpireLease,
   ExtendLease,
@@ -9,6 +11,7 @@ import {
   RefuseStake,
   ReleaseMatch,
   ReportMatch,
+  ReverseMatch,
   VoidMatch,
 } from './commands.js';
 import { arenaDecider } from './decider.js';
@@ -22,6 +25,8 @@ export const arena = defineContext({
   commands: [
     ProposeMatch,
     EscrowStake,
+    EscrowCompute,
+    EscrowBounty,
     RefuseStake,
     ClaimMatch,
     ExtendLease,
@@ -30,6 +35,7 @@ export const arena = defineContext({
     FailAttempt,
     ReleaseMatch,
     VoidMatch,
+    ReverseMatch,
   ],
   policies: [escrow],
 });

@@ -19,7 +19,7 @@ const recorded = (type: string, data: object): RecordedEvent => ({
   },
 });
 const held = recorded('FundsHeld', {});
-const refused = recorded('HoldRefused', { availableCents: '120' });
+const refused = recorded('HoldRefused', { availableCents: '120', reason: 'insufficient' });
 
 describe('the policy of escrow', () => {
   const sent = (event: RecordedEvent) => escrow.react(event).map(({ type, data }) => ({ type, data }));
@@ -31,6 +31,28 @@ describe('the policy of escrow', () => {
   it('tells the match that a stake was refused, and why', () => {
     const detail = 'ada has 1.20 of the 5.00 PLAY staked.';
     expect(sent(refused)).toEqual([{ type: 'RefuseStake', data: { matchId, seat: 1, detail } }]);
+  });
+
+  const about = (event: RecordedEvent, purpose: object, more: object = {}) =>
+    sent({ ...event, data: { ...(event.data as object), purpose, ...more } });
+  const run = { kind: 'run', runId: matchId, agentId: 'ada.bot', seat: 1 };
+  const bounty = { kind: 'bounty', bountyId: 'b1', matchId };
+
+  it('tells the match of its fees and of its bounty', () => {
+    expect(about(held, run)).toEqual([{ type: 'EscrowCompute', data: { matchId, seat: 1 } }]);
+    expect(about(held, bounty)).toEqual([{ type: 'EscrowBounty', data: { matchId } }]);
+    const detail = (text: string) => expect.objectContaining({ data: expect.objectContaining({ detail: text }) });
+    expect(about(refused, run)).toEqual([detail('ada has 1.20; this run costs 5.00 PLAY.')]);
+    expect(about(refused, bounty)).toEqual([{ type: 'RefuseStake', data: { matchId, detail: expect.any(String) } }]);
+    expect(about(refused, run, { reason: 'budget' })).toEqual([
+      detail('The budget of ada leaves 1.20 of the 5.00 PLAY for this.'),
+    ]);
+    expect(about(refused, run, { reason: 'owed' })).toEqual([detail('ada owes money, and 5.00 PLAY cannot be held.')]);
+  });
+
+  it('leaves runs that are no matches to whoever asked for them', () => {
+    const { seat: _seat, ...alone } = run;
+    expect(about(held, alone)).toEqual([]);
   });
 
   it.each([held, refused])('does not care for what is no stake ($type)', (event) => {

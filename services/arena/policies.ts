@@ -1,19 +1,45 @@
-import { type DomainEvent, definePolicy, formatMoney } from '../kernel/index.js';
+import { type Command, type DomainEvent, definePolicy, formatMoney } from '../kernel/index.js';
 import type { WalletEvent } from '../wallet/index.js';
-import { EscrowStake, RefuseStake } from './commands.js';
+import { EscrowBounty, EscrowCompute, EscrowStake, RefuseStake } from './commands.js';
 
 type StakeAnswer = Extract<WalletEvent, DomainEvent<'FundsHeld'> | DomainEvent<'HoldRefused'>>;
+type Refused = Extract<WalletEvent, DomainEvent<'HoldRefused'>>['data'];
+type Purpose = Refused['purpose'];
 
-/** A match hears what became of each stake it asked for. */
+/** A match hears what became of each stake it asked for, of the fees for its runs, and of its bounty. */
 export const escrow = definePolicy<StakeAnswer>(
   'arena.escrow',
   ['FundsHeld', 'HoldRefused'],
-  ({ type, data }, meta) => {
-    if (data.purpose.kind !== 'match') return [];
-    const { matchId, seat } = data.purpose;
-    if (type === 'FundsHeld') return [new EscrowStake({ matchId, seat }, meta(0))];
-    const has = formatMoney(BigInt(data.availableCents));
-    const detail = `${data.accountId} has ${has} of the ${formatMoney(BigInt(data.amountCents))} ${data.currency} staked.`;
-    return [new RefuseStake({ matchId, seat, detail }, meta(0))];
+  ({ type, data }, meta): readonly Command[] => {
+    const asked = matchOf(data.purpose);
+    if (!asked) return [];
+    if (type === 'HoldRefused') return [new RefuseStake({ ...asked, detail: whyRefused(data) }, meta(0))];
+    const { matchId, seat } = asked;
+    if (seat === undefined) return [new EscrowBounty({ matchId }, meta(0))];
+    const Escrow = data.purpose.kind === 'run' ? EscrowCompute : EscrowStake;
+    return [new Escrow({ matchId, seat }, meta(0))];
   },
 );
+
+/** The match and, unless it is about the bounty, the seat that the money is for. */
+function matchOf(purpose: Purpose): { matchId: string; seat?: number } | undefined {
+  switch (purpose.kind) {
+    case 'match':
+      return { matchId: purpose.matchId, seat: purpose.seat };
+    case 'run':
+      return purpose.seat === undefined ? undefined : { matchId: purpose.runId, seat: purpose.seat };
+    case 'bounty':
+      return { matchId: purpose.matchId };
+    default:
+      return undefined;
+  }
+}
+
+function whyRefused({ accountId, availableCents, amountCents, currency, reason, purpose }: Refused): string {
+  const has = formatMoney(BigInt(availableCents));
+  const wanted = `${formatMoney(BigInt(amountCents))} ${currency}`;
+  if (reason === 'budget') return `The budget of ${accountId} leaves ${has} of the ${wanted} for this.`;
+  if (reason === 'owed') return `${accountId} owes money, and ${wanted} cannot be held.`;
+  const what = { run: 'this run costs', bounty: 'the bounty is' }[purpose.kind as string];
+  return what ? `${accountId} has ${has}; ${what} ${wanted}.` : `${accountId} has ${has} of the ${wanted} staked.`;
+}

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { settle } from './settlement.js';
+import { settle, windowEnd } from './settlement.js';
 
 const eight = (points: number[]) => points.map((each) => each / points.reduce((sum, other) => sum + other, 0));
 const shares = [87n, 93n, 92n, 77n, 101n, 87n, 90n, 93n];
@@ -59,12 +59,69 @@ const table: readonly [string, bigint, number[], number, bigint, bigint[]][] = [
   ],
   ['scores that do not add up to one', 500n, [0.2, 0.1], 1000, 100n, [600n, 300n]],
   ['a seat alone gets its stake back', 500n, [1], 1000, 0n, [500n]],
+  ['a forfeit: the seat at fault has nothing', 250n, [0, 1], 500, 25n, [0n, 475n]],
+  ['a forfeit of three: the other two share', 100n, [0, 0.5, 0.5], 500, 15n, [0n, 143n, 142n]],
+  ['a forfeit of four, and one of the rest won', 100n, [0, 1, 0, 0], 1500, 60n, [0n, 340n, 0n, 0n]],
+  ['a forfeit without a stake', 0n, [0, 1], 500, 0n, [0n, 0n]],
+  ['the smallest rake on the smallest pot that shows it', 10n, [1, 0], 500, 1n, [19n, 0n]],
+  ['one cent below it', 9n, [1, 0], 500, 0n, [18n, 0n]],
+  ['the highest rake on a pot of two cents', 1n, [1, 0], 1500, 0n, [2n, 0n]],
+  ['the highest rake on a pot of seven cents', 1n, [1, 0, 0, 0, 0, 0, 0], 1500, 1n, [6n, 0n, 0n, 0n, 0n, 0n, 0n]],
+  ['a rake that ends just below a cent', 67n, [1, 0], 749, 10n, [124n, 0n]],
+  ['a rake that ends just above a cent', 67n, [1, 0], 750, 10n, [124n, 0n]],
+  ['a dollar against a dollar', 100n, [1, 0], 1000, 20n, [180n, 0n]],
+  ['a thousand dollars', 100_000n, [0, 1], 800, 16_000n, [0n, 184_000n]],
+  ['a third is a little less in parts per million', 150n, [2 / 3, 1 / 3], 1000, 30n, [181n, 89n]],
+  ['two thirds and a third of an odd prize', 151n, [2 / 3, 1 / 3], 1000, 30n, [182n, 90n]],
+  ['three seats, two cents left over for one winner', 10n, [0.34, 0.33, 0.33], 1000, 3n, [11n, 8n, 8n]],
+  ['three seats, two ahead of one', 10n, [0.4, 0.4, 0.2], 1000, 3n, [11n, 11n, 5n]],
+  ['four seats, a draw', 25n, [0.25, 0.25, 0.25, 0.25], 1500, 0n, [25n, 25n, 25n, 25n]],
+  ['four seats, three share first place', 7n, [1 / 3, 1 / 3, 0, 1 / 3], 1000, 2n, [9n, 9n, 0n, 8n]],
+  ['four seats in four places', 1_000n, [0.4, 0.3, 0.2, 0.1], 500, 200n, [1_520n, 1_140n, 760n, 380n]],
+  ['two seats of one cent that share', 1n, [0.75, 0.25], 1500, 0n, [2n, 0n]],
+  ['five seats of one cent, one winner', 1n, [0, 0, 1, 0, 0], 1500, 0n, [0n, 0n, 5n, 0n, 0n]],
+  ['sixteen seats, a draw', 3n, Array<number>(16).fill(1 / 16), 1500, 0n, Array<bigint>(16).fill(3n)],
+];
+
+const thirds = [1 / 3, 1 / 3, 1 / 3, 0];
+
+/** What, stake, scores, bounty → of the bounty for each seat, back to the sponsor. */
+const bounties: readonly [string, bigint, number[], bigint, bigint[], bigint][] = [
+  ['the winner takes it', 500n, [1, 0], 1_000n, [1_000n, 0n], 0n],
+  ['the second seat wins', 500n, [0, 1], 1_000n, [0n, 1_000n], 0n],
+  ['it is the only prize', 0n, [1, 0], 1_000n, [1_000n, 0n], 0n],
+  ['of one cent', 0n, [0, 1], 1n, [0n, 1n], 0n],
+  ['it goes back after a draw', 500n, [0.5, 0.5], 1_000n, [0n, 0n], 1_000n],
+  ['it goes back when nobody scored', 500n, [0, 0], 1_000n, [0n, 0n], 1_000n],
+  ['the best takes all of it, whatever the others scored', 500n, [0.51, 0.49], 999n, [999n, 0n], 0n],
+  ['two winners share', 500n, [0.5, 0.5, 0], 1_000n, [500n, 500n, 0n], 0n],
+  ['two winners share an odd one, and a cent goes back', 500n, [0.5, 0.5, 0], 1_001n, [500n, 500n, 0n], 1n],
+  ['three winners share, and two cents go back', 500n, thirds, 1_001n, [333n, 333n, 333n, 0n], 2n],
+  ['more winners than cents', 0n, thirds, 2n, [0n, 0n, 0n, 0n], 2n],
+  ['a forfeit gives it to those who stayed', 500n, [0, 0.5, 0.5], 10n, [0n, 5n, 5n], 0n],
+  ['larger than a number can hold', 1n, [1, 0], 9_007_199_254_740_993n, [9_007_199_254_740_993n, 0n], 0n],
 ];
 
 describe('settling a match', () => {
   it.each(table)('%s', (_what, stakeCents, scores, rakeBps, rakeCents, payoutsCents) => {
     const potCents = stakeCents * BigInt(scores.length);
-    expect(settle({ stakeCents, scores, rakeBps })).toEqual({ potCents, rakeCents, payoutsCents });
+    const bountiesCents = scores.map(() => 0n);
+    const paid = { potCents, rakeCents, payoutsCents, bountiesCents, remainderCents: 0n };
+    expect(settle({ stakeCents, scores, rakeBps })).toEqual(paid);
+  });
+
+  it.each(bounties)('with a bounty: %s', (_what, stakeCents, scores, bountyCents, bountiesCents, remainderCents) => {
+    const without = settle({ stakeCents, scores, rakeBps: 1000 });
+    const paid = settle({ stakeCents, scores, rakeBps: 1000, bountyCents });
+    expect(paid).toEqual({ ...without, bountiesCents, remainderCents });
+  });
+
+  it.each([
+    ['to the hour', '2026-03-01T12:00:00.000Z', 3_600_000, '2026-03-01T13:00:00.000Z'],
+    ['a millisecond later', '2026-03-01T12:00:00.001Z', 3_600_000, '2026-03-01T14:00:00.000Z'],
+    ['over the end of a year', '2026-12-31T23:59:59.999Z', 172_800_000, '2027-01-03T00:00:00.000Z'],
+  ])('rounds the end of the dispute window up to a full hour: %s', (_what, at, windowMs, end) => {
+    expect(windowEnd(at, windowMs)).toBe(end);
   });
 
   it.each([0, 499, 1501, 10_000, -1000, 1000.5, Number.NaN])('refuses a rake of %d', (rakeBps) => {
@@ -81,10 +138,14 @@ describe('settling a match', () => {
         fc.bigInt({ min: 0n, max: 10n ** 16n }),
         fc.array(score, { minLength: 2, maxLength: 16 }),
         fc.integer({ min: 500, max: 1500 }),
-        (stakeCents, scores, rakeBps) => {
-          const { potCents, rakeCents, payoutsCents } = settle({ stakeCents, scores, rakeBps });
-          const paid = payoutsCents.reduce((sum, payout) => sum + payout, 0n);
-          expect(paid + rakeCents).toBe(potCents);
+        fc.bigInt({ min: 0n, max: 10n ** 16n }),
+        (stakeCents, scores, rakeBps, bountyCents) => {
+          const settlement = settle({ stakeCents, scores, rakeBps, bountyCents });
+          const { potCents, rakeCents, payoutsCents, bountiesCents, remainderCents } = settlement;
+          const sum = (amounts: readonly bigint[]) => amounts.reduce((total, amount) => total + amount, 0n);
+          expect(sum(payoutsCents) + rakeCents).toBe(potCents);
+          expect(sum(payoutsCents) + sum(bountiesCents) + rakeCents + remainderCents).toBe(potCents + bountyCents);
+          expect([remainderCents, ...bountiesCents].every((cents) => cents >= 0n)).toBe(true);
           expect(potCents).toBe(stakeCents * BigInt(scores.length));
           expect(rakeCents * 10_000n <= potCents * BigInt(rakeBps)).toBe(true);
           for (const [seat, payout] of payoutsCents.entries()) {

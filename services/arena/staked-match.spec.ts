@@ -89,6 +89,7 @@ describe('a staked match', () => {
     const holds = new Set<string>();
     let available = 0n;
     for (const { type, data } of events) {
+      if (!('amountCents' in data)) continue;
       const cents = BigInt(data.amountCents);
       if (type === 'CreditsGranted' || type === 'FundsCredited') available += cents;
       if (type === 'FundsHeld') {

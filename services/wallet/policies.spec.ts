@@ -67,6 +67,90 @@ describe('the policy of stakes', () => {
     expect(first.map((command) => command.meta.id)).toEqual([0, 1].map((i) => derivedId(event.id, 'wallet.stakes', i)));
   });
 
+  const bounty = { bountyId: 'b1', sponsorId: 'eve', amountCents: '301' };
+  const extras = { disputeWindowMs: 3_600_000, bounty, computeCents: '3' };
+  const ids = (event: RecordedEvent) => stakes.react(event).map((command) => command.meta.id);
+
+  it('holds stakes, compute and the bounty of a match that has them, each under an id of its own', () => {
+    const event = recorded('MatchProposed', { seed: 's', rakeBps: 1000, ...extras });
+    const hold = (accountId: string, holdId: string, amountCents: string, currency: string, purpose: object) => ({
+      type: 'HoldFunds',
+      data: { accountId, holdId, amountCents, currency, purpose },
+    });
+    expect(sent(event)).toEqual([
+      ...seats.map(({ accountId, agentId }, seat) =>
+        hold(accountId, `${matchId}:${seat}`, '500', 'PLAY', { kind: 'match', matchId, seat, agentId }),
+      ),
+      ...seats.map(({ accountId, agentId }, seat) =>
+        hold(accountId, `${matchId}:${seat}:compute`, '3', 'COMPUTE', { kind: 'run', runId: matchId, agentId, seat }),
+      ),
+      hold('eve', `${matchId}:bounty`, '301', 'PLAY', { kind: 'bounty', bountyId: 'b1', matchId }),
+    ]);
+    expect(new Set(ids(event)).size).toBe(5);
+    expect(ids(event).slice(0, 2)).toEqual(ids(proposed));
+  });
+
+  it('pays the bounty and uses up the compute when such a match is settled', () => {
+    const withdrawableAt = '2026-03-03T00:00:00.000Z';
+    const paid = { bounty: { ...bounty, remainderCents: '1' }, computeCents: '3', withdrawableAt };
+    const winners = seats.map((seat, i) => ({
+      ...seat,
+      score: 1 - i,
+      payoutCents: i === 0 ? '900' : '0',
+      ...(i === 0 ? { bountyCents: '300' } : {}),
+    }));
+    const event = recorded('MatchSettled', { potCents: '1000', rakeCents: '100', seats: winners, ...paid });
+    const post = (accountId: string, holdId: string, payoutCents: string, more = {}) => ({
+      type: 'PostHold',
+      data: { accountId, holdId, payoutCents, ...more },
+    });
+    expect(sent(event)).toEqual([
+      post('ada', `${matchId}:0`, '900', { withdrawableAt }),
+      post('bob', `${matchId}:1`, '0', { withdrawableAt }),
+      post('ada', `${matchId}:0:compute`, '0'),
+      post('bob', `${matchId}:1:compute`, '0'),
+      post('eve', `${matchId}:bounty`, '1'),
+      {
+        type: 'AwardBounty',
+        data: {
+          accountId: 'ada',
+          amountCents: '300',
+          currency: 'PLAY',
+          bountyId: 'b1',
+          matchId,
+          seat: 0,
+          withdrawableAt,
+        },
+      },
+    ]);
+    expect(new Set(ids(event)).size).toBe(6);
+    const reversed = recorded('MatchReversed', {
+      potCents: '1000',
+      rakeCents: '100',
+      seats: winners,
+      ...paid,
+      reason: 'x',
+    });
+    const back = (accountId: string, stakeCents: string, payoutCents: string, purpose: object) => ({
+      type: 'ReverseSettlement',
+      data: { accountId, currency: 'PLAY', purpose, stakeCents, payoutCents },
+    });
+    expect(sent(reversed)).toEqual([
+      back('ada', '500', '900', { kind: 'match', matchId, seat: 0 }),
+      back('bob', '500', '0', { kind: 'match', matchId, seat: 1 }),
+      back('ada', '0', '300', { kind: 'bounty', bountyId: 'b1', matchId }),
+      back('eve', '301', '1', { kind: 'bounty', bountyId: 'b1', matchId }),
+    ]);
+    expect(new Set(ids(reversed)).size).toBe(4);
+  });
+
+  it('gives everything back when such a match is voided', () => {
+    const event = recorded('MatchVoided', { reason: 'operator', detail: '', bounty, computeCents: '3' });
+    const holds = stakes.react(event).map((command) => (command.data as { holdId: string }).holdId);
+    const suffixes = [':0', ':1', ':0:compute', ':1:compute', ':bounty'];
+    expect(holds).toEqual(suffixes.map((suffix) => `${matchId}${suffix}`));
+  });
+
   it('holds two seats of one account apart', () => {
     const both = recorded('MatchProposed', { seats: seats.map((seat) => ({ ...seat, accountId: 'ada' })) });
     const holds = stakes.react(both).map((command) => (command.data as { holdId: string }).holdId);
@@ -74,7 +158,7 @@ describe('the policy of stakes', () => {
   });
 
   it('listens to those events only, and may do what it sends', () => {
-    expect(stakes.types).toEqual(['MatchProposed', 'MatchSettled', 'MatchVoided']);
+    expect(stakes.types).toEqual(['MatchProposed', 'MatchSettled', 'MatchVoided', 'MatchReversed']);
     for (const command of [proposed, settled, voided].flatMap((event) => stakes.react(event))) {
       expect(command.meta.actor).toEqual(SYSTEM);
       expect(allowed(command)).toBe(true);
