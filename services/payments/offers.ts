@@ -12,7 +12,7 @@ export interface Plan {
   readonly priority: number;
 }
 
-export const OFFER_CURRENCY = 'USD';
+export const OFFER_CURRENCY = 'USD' as const;
 
 export const plans: readonly Plan[] = [
   {
