@@ -12,14 +12,32 @@ import {
 } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import type { FastifyRequest } from 'fastify';
-import { AgonError, derivedId, type Handled, newMeta } from '../../services/kernel/index.js';
-import { TakeNotice } from '../../services/payments/index.js';
+import { AgonError, type Clock, type Command, derivedId, type Handled, newMeta } from '../../services/kernel/index.js';
+import { type PaymentProvider, TakeNotice } from '../../services/payments/index.js';
 import { type GatewayPorts, PORTS, providerIn } from '../ports.js';
 
 /** Stripe's own are a few kilobytes. */
 export const WEBHOOK_BYTES_MAX = 256 * 1024;
 
-/** Where Stripe tells what was paid. An event that is told twice is taken once, by its id. */
+interface WebhookPorts {
+  readonly provider: PaymentProvider;
+  readonly clock: Clock;
+  execute(command: Command): Promise<Handled>;
+}
+
+/** Takes what a webhook tells, once for each event id. When it returns, what was told is in the log. */
+export async function takeWebhook({ provider, clock, execute }: WebhookPorts, body: Buffer, signature: string) {
+  if (body.length > WEBHOOK_BYTES_MAX) {
+    throw new AgonError('PAYMENTS.TOO_LARGE', `A webhook has at most ${WEBHOOK_BYTES_MAX} bytes.`);
+  }
+  const { eventId, notice } = await provider.readWebhook(body, signature);
+  if (!notice) return { received: true, outcome: 'ignored' };
+  const meta = newMeta({ id: 'stripe', role: 'system' }, { id: derivedId('stripe', eventId), clock });
+  const { repeated, events } = await execute(new TakeNotice({ accountId: notice.accountId, notice }, meta));
+  return { received: true, outcome: repeated ? 'repeated' : events.length > 0 ? 'taken' : 'known' };
+}
+
+/** Where Stripe tells what was paid. */
 @Controller('v1/stripe')
 export class StripeWebhookController {
   constructor(
@@ -29,20 +47,10 @@ export class StripeWebhookController {
 
   @Post('webhook')
   @HttpCode(200)
-  async webhook(@Req() request: RawBodyRequest<FastifyRequest>, @Headers('stripe-signature') signature = '') {
-    const provider = providerIn(this.ports);
-    const body = request.rawBody ?? Buffer.alloc(0);
-    if (body.length > WEBHOOK_BYTES_MAX) {
-      throw new AgonError('PAYMENTS.TOO_LARGE', `A webhook has at most ${WEBHOOK_BYTES_MAX} bytes.`);
-    }
-    const { eventId, notice } = await provider.readWebhook(body, signature);
-    if (!notice) return { received: true, outcome: 'ignored' };
-    const id = derivedId('stripe', eventId);
-    const meta = newMeta({ id: 'stripe', role: 'system' }, { id, clock: this.ports.clock });
-    const command = new TakeNotice({ accountId: notice.accountId, notice }, meta);
-    const handled: Handled = await this.commands.execute(command);
-    const outcome = handled.repeated ? 'repeated' : handled.events.length > 0 ? 'taken' : 'known';
-    return { received: true, outcome };
+  webhook(@Req() request: RawBodyRequest<FastifyRequest>, @Headers('stripe-signature') signature = '') {
+    const execute = (command: Command): Promise<Handled> => this.commands.execute(command);
+    const ports = { provider: providerIn(this.ports), clock: this.ports.clock, execute };
+    return takeWebhook(ports, request.rawBody ?? Buffer.alloc(0), signature);
   }
 
   /** Where people come back to. It proves nothing: the balance follows the webhook. */

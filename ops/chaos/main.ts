@@ -4,16 +4,19 @@ import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
 import { runSeed, type SeedResult } from './append.js';
 import { withServer } from './databases.js';
+import { type PayoutResult, runPayoutSeed } from './payout.js';
 import { type DrainResult, type RunnerResult, runDrain, runRunnerSeed } from './runner.js';
 import { Reader } from './torn.js';
 
-const help = `Usage: npm run chaos -- append|runner [--seeds N] [--seed S] [--drain N] [--json]
+const help = `Usage: npm run chaos -- append|runner|payout [--seeds N] [--seed S] [--drain N] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
             and projections killed with their writer (every tenth seed) must equal a rebuild
   runner    runners killed at seeded moments in the middle of matches: every match ends with exactly
             one outcome, and money sums to zero; then a long queue is drained, with stops in between
+  payout    a process killed around webhooks and transfers, against a stand-in for Stripe that repeats,
+            reorders and loses: one credit a payment, one transfer a withdrawal, and money sums to zero
 
   --seeds N  how many seeds, from 1 on (20)
   --seed S   this seed alone, to repeat a failure
@@ -41,7 +44,7 @@ try {
     exit(0);
   }
   const [run = '', ...more] = positionals;
-  if (!['append', 'runner'].includes(run) || more.length > 0) {
+  if (!['append', 'runner', 'payout'].includes(run) || more.length > 0) {
     refuse(`There is no chaos run "${positionals.join(' ')}".`);
   }
   const count = wholeNumber('--seeds', values.seeds);
@@ -53,6 +56,7 @@ try {
     const results = await withServer((serverUrl) => appendAll(seeds, serverUrl));
     exit(report(results, seconds(), values.json));
   }
+  if (run === 'payout') exit(reportPayout(await lanes('payout', seeds, runPayoutSeed), seconds(), values.json));
   const drain = values.seed === undefined ? Number(values.drain) : 0;
   if (drain !== 0) wholeNumber('--drain', values.drain);
   const results = await lanes('runner', seeds, runRunnerSeed);
@@ -172,6 +176,25 @@ function reportRunner(
     stdout.write(`${failures.length + (drained?.failures.length ?? 0)} failures in ${summary.seconds} s\n`);
   }
   return good ? 0 : 1;
+}
+
+function reportPayout(results: readonly PayoutResult[], seconds: number, json: boolean): number {
+  const sum = (of: (result: PayoutResult) => number) => results.reduce((total, result) => total + of(result), 0);
+  const failures = results.flatMap(({ seed, failures }) => failures.map((what) => ({ seed, what })));
+  const [kills, payments, transfers] = [sum(({ kills }) => kills), sum((r) => r.payments), sum((r) => r.transfers)];
+  const summary = {
+    ...{ chaos: 'payout', seeds: results.length, kills, payments, transfers, failures },
+    seconds: Math.round(seconds * 10) / 10,
+  };
+  if (json) stdout.write(`${JSON.stringify(summary)}\n`);
+  else {
+    const good = failures.length === 0 ? 'yes' : 'NO';
+    stdout.write(
+      `${results.length} seeds, ${kills} kills; ${payments} payments credited once each and ${transfers} withdrawals ` +
+        `paid by one transfer each: ${good}\n${failures.length} failures in ${summary.seconds} s\n`,
+    );
+  }
+  return failures.length === 0 ? 0 : 1;
 }
 
 function wholeNumber(flag: string, text: string): number {

@@ -12,12 +12,14 @@ export interface Mischief {
   readonly delayMsMax: number;
   /** The share of answers that get lost: the receiver has done its work, and hears of the event again. */
   readonly lostAnswers: number;
+  /** The longest wait between two tries. */
+  readonly retryMsMax: number;
 }
 
-export const KIND: Mischief = { seed: 'kind', duplicates: 0, delayMsMax: 0, lostAnswers: 0 };
+export const KIND: Mischief = { seed: 'kind', duplicates: 0, delayMsMax: 0, lostAnswers: 0, retryMsMax: 5_000 };
 
-const RETRY_MS = { first: 100, most: 5_000 } as const;
-const ATTEMPTS_MAX = 200;
+const RETRY_MS = 100;
+const ATTEMPTS_MAX = 1_000;
 const ANSWER_MS_MAX = 10_000;
 const IDLE_MS = 10;
 
@@ -63,7 +65,7 @@ export function courierOf(
     const isLost = delivery.attempt === 1 && chance(seed, delivery.id, 'lost') < lostAnswers;
     if ((accepted && !isLost) || delivery.attempt >= ATTEMPTS_MAX) books.delivered(delivery.id);
     else {
-      const waitMs = Math.min(RETRY_MS.most, RETRY_MS.first * 2 ** (delivery.attempt - 1));
+      const waitMs = Math.min(mischief.retryMsMax, RETRY_MS * 2 ** (delivery.attempt - 1));
       books.deliver({ ...delivery, attempt: delivery.attempt + 1, dueMs: books.nowMs() + waitMs });
     }
     books.save();
