@@ -8,6 +8,7 @@ import { type ExecutionResult, GraphQLError } from 'graphql';
 import type { Context, Handle } from '../services/kernel/index.js';
 import { contextModule, HANDLE } from '../services/kernel/nest.js';
 import { contextOf } from './auth/actor.js';
+import { Money } from './graphql/money.js';
 import { Mutations } from './graphql/mutations.js';
 import { PaymentsResolver } from './graphql/payments.js';
 import { AgentFields, MatchFields, Queries } from './graphql/queries.js';
@@ -47,6 +48,7 @@ export function gatewayModule(options: {
     controllers: [HealthController, StripeWebhookController],
     providers: [
       Queries,
+      Money,
       MatchFields,
       AgentFields,
       Mutations,

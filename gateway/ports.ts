@@ -3,6 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { AgentRuntime } from '../services/agents/index.js';
 import { type Actor, AgonError, type Artifacts, type Clock, type Ids } from '../services/kernel/index.js';
 import type { PaymentProvider } from '../services/payments/index.js';
+import type { WalletState } from '../services/wallet/index.js';
 
 /** One part of the arena that must work before the gateway says it is ready. */
 export interface PartStatus {
@@ -23,6 +24,11 @@ export interface GatewayPorts {
   readonly payments: PaymentProvider | undefined;
   /** How long after a deposit its money can be withdrawn. */
   readonly depositClearingS: number;
+  readonly disputeWindowMs: number;
+  /** What a seat of a match costs in COMPUTE. */
+  readonly computeCents: string;
+  /** A wallet by its own events. */
+  walletOf(accountId: string): Promise<WalletState>;
   readonly games: readonly string[];
   /** Refuses a number of agents that the game cannot be played by. */
   assertSeats(game: string, agents: number): void;

@@ -12,7 +12,7 @@ import {
   runtimeNamed,
   SubmitAgent,
 } from '../../services/agents/index.js';
-import { ProposeMatch, VoidMatch } from '../../services/arena/index.js';
+import { ProposeMatch, ReverseMatch, VoidMatch } from '../../services/arena/index.js';
 import {
   AgonError,
   type Command,
@@ -22,7 +22,7 @@ import {
   isAgonError,
 } from '../../services/kernel/index.js';
 import { RevokeRunner } from '../../services/runners/index.js';
-import { GrantCredits } from '../../services/wallet/index.js';
+import { FreezeWallet, GrantCredits, SetBudget, UnfreezeWallet } from '../../services/wallet/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { Receipt } from './types.js';
@@ -92,18 +92,27 @@ export class Mutations {
     @Args('agents', { type: () => [String], description: 'In the order of their seats.' }) agents: string[],
     @Args('stakeCents', { ...text('Each seat stakes this much.'), defaultValue: '0' }) stakeCents: string,
     @Args('seed', { ...text('Chance and agents draw from it.'), nullable: true }) seed: string | undefined,
+    @Args('currency', { ...text('Of the stakes and the bounty.'), defaultValue: 'PLAY' }) currency: string,
+    @Args('bountyCents', { ...text('A prize beside the pot.'), nullable: true }) bountyCents: string | undefined,
+    @Args('sponsorId', { ...text('Whose wallet the bounty comes from.'), nullable: true }) sponsorId:
+      | string
+      | undefined,
     @Context() context: RequestContext,
   ) {
     const meta = this.meta(context, 'ProposeMatch');
     this.assertGame(game);
     const matchId = derivedId(meta.id, 'match');
     const known = await matchById(this.ports.database, matchId);
-    const asked = { game, agents, stakeCents, seed: seed ?? matchId };
+    const asked = { game, agents, stakeCents, currency, seed: seed ?? matchId };
     if (known) return repeatedProposal(known, asked);
     this.ports.assertSeats(game, agents.length);
     const seats = await Promise.all(agents.map((agentId) => this.seatOf(agentId, game)));
-    const { rakeBps } = this.ports;
-    const data = { matchId, game, seed: asked.seed, seats, stakeCents, currency: 'PLAY', rakeBps };
+    const { rakeBps, disputeWindowMs, computeCents } = this.ports;
+    const data = {
+      ...{ matchId, game, seed: asked.seed, seats, stakeCents, currency, rakeBps, disputeWindowMs },
+      ...(computeCents === '0' ? {} : { computeCents }),
+      ...bountyOf(matchId, bountyCents, sponsorId),
+    };
     return this.send(matchId, new ProposeMatch(data, meta));
   }
 
@@ -114,6 +123,49 @@ export class Mutations {
     @Context() context: RequestContext,
   ) {
     return this.send(matchId, new VoidMatch({ matchId, detail }, this.meta(context, 'VoidMatch')));
+  }
+
+  @Mutation(() => Receipt, {
+    description: 'Undoes a settled match: every stake goes back, and what was won is taken back.',
+  })
+  reverseMatch(
+    @Args('matchId', text()) matchId: string,
+    @Args('reason', text('Why.')) reason: string,
+    @Context() context: RequestContext,
+  ) {
+    return this.send(matchId, new ReverseMatch({ matchId, reason }, this.meta(context, 'ReverseMatch')));
+  }
+
+  @Mutation(() => Receipt, { description: 'Stops or allows withdrawals from a wallet. Play goes on.' })
+  freezeWallet(
+    @Args('accountId', text()) accountId: string,
+    @Args('frozen', { type: () => Boolean }) frozen: boolean,
+    @Args('reason', text('Why.')) reason: string,
+    @Context() context: RequestContext,
+  ) {
+    const Freeze = frozen ? FreezeWallet : UnfreezeWallet;
+    return this.send(accountId, new Freeze({ accountId, reason }, this.meta(context, Freeze.spec.type)));
+  }
+
+  @Mutation(() => Receipt, {
+    description: 'Caps what a wallet, or one of its agents, may spend. A cap left out is lifted.',
+  })
+  async setBudget(
+    @Args('accountId', text()) accountId: string,
+    @Args('currency', { ...text(), defaultValue: 'COMPUTE' }) currency: string,
+    @Args('agentId', { ...text(), nullable: true }) agentId: string | undefined,
+    @Args('perRunCents', { ...text(), nullable: true }) perRunCents: string | undefined,
+    @Args('perDayCents', { ...text(), nullable: true }) perDayCents: string | undefined,
+    @Args('totalCents', { ...text(), nullable: true }) totalCents: string | undefined,
+    @Context() context: RequestContext,
+  ) {
+    const meta = this.meta(context, 'SetBudget');
+    await this.assertOwner(accountId);
+    const given = Object.entries({ agentId, perRunCents, perDayCents, totalCents }).filter(
+      ([, value]) => value != null,
+    );
+    const data = { accountId, currency, ...Object.fromEntries(given) };
+    return this.send(accountId, new SetBudget(data, meta));
   }
 
   @Mutation(() => Receipt, { description: "Ends the trust in a runner's key, for good." })
@@ -171,16 +223,29 @@ export class Mutations {
   }
 }
 
+function bountyOf(matchId: string, amountCents: string | undefined, sponsorId: string | undefined) {
+  if (amountCents == null && sponsorId == null) return {};
+  if (amountCents == null || sponsorId == null)
+    throw new AgonError('COMMAND.INVALID', 'A bounty takes both bountyCents and sponsorId.');
+  return { bounty: { bountyId: matchId, sponsorId, amountCents } };
+}
+
 /**
  * A proposal holds what the server looked up, such as the agents' versions, and those may have changed since. So a
  * repeated request is recognised by what the caller asked for.
  */
 function repeatedProposal(
   match: MatchRow,
-  asked: { game: string; agents: readonly string[]; stakeCents: string; seed: string },
+  asked: { game: string; agents: readonly string[]; stakeCents: string; currency: string; seed: string },
 ): Receipt {
-  const before = [match.game, match.seed, match.stakeCents.toString(), ...match.seats.map((seat) => seat.agentId)];
-  const now = [asked.game, asked.seed, asked.stakeCents, ...asked.agents];
+  const before = [
+    match.game,
+    match.seed,
+    match.stakeCents.toString(),
+    match.currency,
+    ...match.seats.map((seat) => seat.agentId),
+  ];
+  const now = [asked.game, asked.seed, asked.stakeCents, asked.currency, ...asked.agents];
   if (before.join('\n') !== now.join('\n')) {
     throw new AgonError('COMMAND.KEY_REUSED', 'This Idempotency-Key was used before for another match.');
   }

@@ -68,7 +68,7 @@ export class PlanOffer {
 @ObjectType({ description: 'Compute credits that are bought together.' })
 export class CreditPackOffer {
   @Field(() => String) packId!: string;
-  @Field(() => String) credits!: string;
+  @Field(() => String, { description: 'In hundredths.' }) creditCents!: string;
   @Field(() => String) priceCents!: string;
 }
 
@@ -143,11 +143,11 @@ export class PaymentsResolver {
     @Args('packId', text()) packId: string,
     @Context() context: RequestContext,
   ) {
-    const { credits, priceCents: amountCents } = packNamed(packId);
+    const { creditCents, priceCents: amountCents } = packNamed(packId);
     return this.checkout(context, accountId, {
       kind: 'credits',
       packId,
-      credits,
+      creditCents,
       amountCents,
       currency: OFFER_CURRENCY,
     });

@@ -10,8 +10,8 @@ import { AgonError } from '../../services/kernel/index.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { Agent, AgentPage, AgentVersion, Balance, Match, MatchPage, RatingChange, Standing, Turn } from './types.js';
 
-const FIRST = { type: () => Int, nullable: true, description: `1 to ${PAGE_MAX}; 20 when left out.` } as const;
-const TEXT = { type: () => String, nullable: true } as const;
+export const FIRST = { type: () => Int, nullable: true, description: `1 to ${PAGE_MAX}; 20 when left out.` } as const;
+export const TEXT = { type: () => String, nullable: true } as const;
 
 /** Everything that can be read. */
 @Resolver()
@@ -100,7 +100,7 @@ export class AgentFields {
   }
 }
 
-const connection = <Row>(page: Page<Row>) => ({
+export const connection = <Row>(page: Page<Row>) => ({
   nodes: page.rows,
   pageInfo: { hasNextPage: page.next !== undefined, endCursor: page.next ?? null },
 });

@@ -100,11 +100,74 @@ export class RatingChange {
   @Field(() => String) at!: string;
 }
 
-@ObjectType({ description: 'A ledger account: player:<name>, escrow, house:rake or house:grants.' })
+@ObjectType({ description: 'An account of the ledger, such as player:<name>, escrow or house:rake.' })
 export class Balance {
   @Field(() => String) account!: string;
   @Field(() => String) currency!: string;
   @Field(() => String) balanceCents!: string;
+}
+
+@ObjectType({ description: 'A line of the ledger. The lines of one position sum to zero.' })
+export class Posting {
+  @Field(() => String) position!: string;
+  @Field(() => String) at!: string;
+  @Field(() => String) eventType!: string;
+  @Field(() => String) account!: string;
+  @Field(() => String) currency!: string;
+  @Field(() => String) amountCents!: string;
+  @Field(() => String, { nullable: true }) matchId!: string | null;
+}
+
+@ObjectType()
+export class Statement {
+  @Field(() => [Posting]) nodes!: readonly Posting[];
+  @Field(() => PageInfo) pageInfo!: PageInfo;
+}
+
+@ObjectType({ description: 'All accounts of a currency. They sum to zero.' })
+export class TrialBalance {
+  @Field(() => String) currency!: string;
+  @Field(() => [Balance]) accounts!: readonly Balance[];
+  @Field(() => String) sumCents!: string;
+}
+
+@ObjectType({ description: 'One currency of a wallet.' })
+export class Purse {
+  @Field(() => String) currency!: string;
+  @Field(() => String, { description: 'What can be staked or spent.' }) availableCents!: string;
+  @Field(() => String, { description: 'What could be withdrawn at this moment.' }) withdrawableCents!: string;
+  @Field(() => String) heldCents!: string;
+  @Field(() => String) owedCents!: string;
+}
+
+@ObjectType({ description: 'Caps on what is held for play and runs, and how much of them is used.' })
+export class Budget {
+  @Field(() => String) currency!: string;
+  @Field(() => String, { nullable: true, description: 'Of one agent; of the whole wallet without it.' })
+  agentId!: string | null;
+  @Field(() => String, { nullable: true }) perRunCents!: string | null;
+  @Field(() => String, { nullable: true }) perDayCents!: string | null;
+  @Field(() => String, { nullable: true }) totalCents!: string | null;
+  @Field(() => String) spentCents!: string;
+}
+
+@ObjectType({ description: 'A wallet, folded from its own events.' })
+export class Wallet {
+  @Field(() => String) accountId!: string;
+  @Field(() => [Purse]) purses!: readonly Purse[];
+  @Field(() => Boolean, { description: 'Withdrawals are stopped.' }) frozen!: boolean;
+  @Field(() => [Budget]) budgets!: readonly Budget[];
+}
+
+@ObjectType({ description: 'What a seat would cost, and whether it could be paid for right now.' })
+export class SeatCost {
+  @Field(() => String) agentId!: string;
+  @Field(() => String) accountId!: string;
+  @Field(() => String) stakeCents!: string;
+  @Field(() => String) currency!: string;
+  @Field(() => String, { description: 'In COMPUTE.' }) computeCents!: string;
+  @Field(() => String, { nullable: true, description: 'Why it would be refused; null if it would not.' })
+  refusal!: string | null;
 }
 
 @ObjectType({ description: 'What a command did.' })

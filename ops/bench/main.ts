@@ -7,6 +7,7 @@ import { matches } from './matches.js';
 import { replay } from './replay.js';
 import { type BenchOptions, type Report, tableOf } from './rounds.js';
 import { sandbox } from './sandbox.js';
+import { settle } from './settle.js';
 
 const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report>>> = {
   append,
@@ -14,6 +15,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report
   replay,
   matches,
   sandbox,
+  settle,
 };
 
 const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
@@ -22,6 +24,7 @@ const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
   command   the whole write path against bare appends
   replay    folding a million events against parsing them as JSON
   matches   connect-four matches of random agents against kaggle-environments' ConnectX
+  settle    settlements, holds and payouts included, against bare appends and against PostgreSQL transactions
   sandbox   a call into a process sandbox against a bare pipe, and starting one against a bare interpreter
 
   --json      one line of JSON on stdout; progress goes to stderr

@@ -184,7 +184,10 @@ command(match, 'play', 'Play one match between any agents, here and now, and dra
   .addHelpText('after', '\nExample:\n  agon match play mine.js minimax --game tic-tac-toe')
   .action(run((agents: string[], flags) => playOnce(agents, flags)));
 
-const wallet = program.command('wallet').description('Money in and out.').exitOverride();
+const wallet = program
+  .command('wallet')
+  .description('Look at wallets, pay in and out, and cap spending.')
+  .exitOverride();
 const account = ['<account>', 'whose wallet'] as const;
 const currency = new Option('--currency <code>', 'of the amount').choices(['USD', 'EUR', 'GBP']).default('USD');
 const wait = ['--wait', 'until it is paid or given up', false] as const;
@@ -227,6 +230,41 @@ command(plan, 'subscribe', 'Open a page on which a plan can be taken.')
 command(plan, 'end', 'End the plan; the free one is what remains.')
   .argument(...account)
   .action(run((name: string, flags: Flags) => endPlan(dataDirOf(flags), name, flags)));
+/** The same here: the ledger's check takes a database driver. */
+const money = () => import('./money.js');
+
+command(wallet, 'show', 'Show what a wallet holds, what of it can be withdrawn, and its budgets.')
+  .argument('<account>', 'whose wallet')
+  .action(run(async (account: string, flags) => (await money()).showWallet(dataDirOf(flags), account, flags)));
+command(wallet, 'statement', "Show every movement of a wallet's money, from the log.")
+  .argument('<account>', 'whose wallet')
+  .option('--currency <code>', 'only this currency')
+  .option('--csv', 'comma-separated values for a spreadsheet')
+  .action(run(async (account: string, flags) => (await money()).showStatement(dataDirOf(flags), account, flags)));
+command(wallet, 'budget', 'Cap what a wallet, or one of its agents, may spend. Caps that are not given are lifted.')
+  .argument('<account>', 'whose wallet')
+  .option('--currency <code>', 'what is capped', 'COMPUTE')
+  .option('--agent <id>', 'only what this agent spends')
+  .option('--per-run <amount>', 'the most that one match or run may cost')
+  .option('--per-day <amount>', 'the most a day, in UTC')
+  .option('--total <amount>', 'the most in total')
+  .addHelpText('after', '\nExample:\n  agon wallet budget ada --agent ada.mine --per-day 50 --total 1000')
+  .action(run(async (account: string, flags) => (await money()).setBudget(dataDirOf(flags), account, flags)));
+command(wallet, 'estimate', 'Say what a match would cost each seat. Exits 1 if one of them could not pay.')
+  .argument('<agents...>', 'by seat')
+  .option('--stake <amount>', 'what each seat stakes', '0')
+  .option('--currency <code>', 'of the stake', 'PLAY')
+  .action(run(async (agents: string[], flags) => (await money()).estimateMatch(dataDirOf(flags), agents, flags)));
+
+const ledger = program.command('ledger').description('Check the double-entry ledger.').exitOverride();
+command(
+  ledger,
+  'check',
+  'Recompute the ledger from the log and compare it row by row. Exits 1 and names the rows that differ.',
+).action(run(async (flags) => (await money()).checkLedgerOf(dataDirOf(flags), flags)));
+command(ledger, 'trial-balance', 'Show all accounts, recomputed from the log. Exits 1 if they do not sum to zero.')
+  .option('--csv', 'comma-separated values for a spreadsheet')
+  .action(run(async (flags) => (await money()).showTrialBalance(dataDirOf(flags), flags)));
 
 /** Usage errors exit 2, everything refused or failed exits 1; nobody ever sees a stack trace. */
 function codeFor(error: unknown, options: OutputOptions): number {

@@ -139,8 +139,8 @@ export async function showPlans(
   options: OutputOptions,
 ): Promise<number> {
   const query = accountId
-    ? `query Plans($accountId: String!) { plans ${PLAN} creditPacks { packId credits priceCents } payer(accountId: $accountId) { plan ${PLAN} planStatus } }`
-    : `{ plans ${PLAN} creditPacks { packId credits priceCents } }`;
+    ? `query Plans($accountId: String!) { plans ${PLAN} creditPacks { packId creditCents priceCents } payer(accountId: $accountId) { plan ${PLAN} planStatus } }`
+    : `{ plans ${PLAN} creditPacks { packId creditCents priceCents } }`;
   const found = await askArena<Offers>(dataDir, query, accountId ? { accountId } : {});
   const rows = found.plans.map((plan) => [
     plan.planId === found.payer?.plan.planId ? colour.green(plan.planId) : plan.planId,
@@ -150,7 +150,8 @@ export async function showPlans(
   const head = ['plan', 'a month', 'agents', 'matches a day', 'requests a minute', 'priority'];
   const align = ['left', 'right', 'right', 'right', 'right', 'right'] as const;
   const packs = found.creditPacks.map(
-    ({ packId, credits, priceCents }) => `  ${packId}: ${credits} credits for ${formatMoney(BigInt(priceCents))} USD`,
+    ({ packId, creditCents, priceCents }) =>
+      `  ${packId}: ${formatMoney(BigInt(creditCents))} credits for ${formatMoney(BigInt(priceCents))} USD`,
   );
   const whose = found.payer ? [`${accountId} is on ${found.payer.plan.planId} (${found.payer.planStatus}).`, ''] : [];
   print(options, found, [...whose, table(head, rows, align), '', 'compute credits', ...packs].join('\n'));

@@ -43,11 +43,13 @@ import {
   randomIds,
   systemClock,
 } from '../../services/kernel/index.js';
+import { readWallet } from '../../services/wallet/index.js';
 import { startPostgres } from '../engines/postgres.js';
 import type { Sandbox } from '../stripe-sandbox/server.js';
 import { version } from '../version.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
+import { followExpiry } from './expiry.js';
 import { Metrics } from './metrics.js';
 import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
 import { runPolicy } from './policies.js';
@@ -169,6 +171,9 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       rakeBps: config.rakeBps,
       payments: provider,
       depositClearingS: config.depositClearingS,
+      disputeWindowMs: config.disputeWindowHours * 3_600_000,
+      computeCents: `${config.computePrice}`,
+      walletOf: (accountId) => readWallet(store, upcast, accountId),
       games: gameNames,
       assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
       version,
@@ -211,6 +216,9 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const { leaseMs, runner: inside, grpcPort } = config;
     const desk = { store, artifacts, queue, live: new LiveMatches(), clock, ids, leaseMs, execute };
     watched('runner', work);
+    const expiry = await followExpiry({ store, checkpoints, clock, execute, onRetry });
+    started('expiry', expiry, () => expiry.stop());
+    watched('expiry', expiry);
     if (inside) {
       const key = keyIn(folder.paths.runnerKey);
       const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>

@@ -36,8 +36,14 @@ export async function playPayments(arena: Arena, seed: string): Promise<CashierR
   const { sandbox } = arena;
   invariant(sandbox, 'The demo of payments runs on the stand-in.');
   const deposit: Order = { kind: 'deposit', amountCents: '5000', currency: OFFER_CURRENCY, clearingS: 0 };
-  const { credits, priceCents } = packNamed('small');
-  const pack: Order = { kind: 'credits', packId: 'small', credits, amountCents: priceCents, currency: OFFER_CURRENCY };
+  const { creditCents, priceCents } = packNamed('small');
+  const pack: Order = {
+    kind: 'credits',
+    packId: 'small',
+    creditCents,
+    amountCents: priceCents,
+    currency: OFFER_CURRENCY,
+  };
   const plan: Order = {
     kind: 'plan',
     planId: 'pro',

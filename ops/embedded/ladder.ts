@@ -104,7 +104,8 @@ const meta = (arena: Arena, ...name: (string | number)[]) =>
 
 function propose(arena: Arena, seed: string, i: number, game: string, table: readonly HouseSeat[]): ProposeMatch {
   const seats = table.map(({ games: _games, ...seat }) => ({ ...seat, runtime: 'javascript' as const }));
-  const { rakeBps } = arena.config;
+  const { rakeBps, disputeWindowHours } = arena.config;
+  const disputeWindowMs = disputeWindowHours * 3_600_000;
   const terms = {
     matchId: matchId(seed, i),
     game,
@@ -112,7 +113,7 @@ function propose(arena: Arena, seed: string, i: number, game: string, table: rea
     stakeCents: `${STAKE_CENTS}`,
     currency: 'PLAY',
   };
-  return new ProposeMatch({ ...terms, seats, rakeBps }, meta(arena, seed, 'match', i));
+  return new ProposeMatch({ ...terms, seats, rakeBps, disputeWindowMs }, meta(arena, seed, 'match', i));
 }
 
 async function ended(arena: Arena, seed: string, matches: number): Promise<number> {

@@ -42,7 +42,8 @@ const RESTART_MS = 1_000;
  *
  * @example const postgres = await startPostgres({ folder: '.agon/postgres' });
  */
-export async function startPostgres({ folder }: { folder: string }): Promise<Postgres> {
+export async function startPostgres(options: { folder: string; connectionsMax?: number }): Promise<Postgres> {
+  const { folder, connectionsMax = 50 } = options;
   const binaries = await findBinaries();
   const data = join(folder, 'data');
   mkdirSync(folder, { recursive: true });
@@ -52,9 +53,9 @@ export async function startPostgres({ folder }: { folder: string }): Promise<Pos
   await endLeftover(data);
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
-    const start = () => launch(binaries.postgres, folder, data, port);
+    const start = () => launch(binaries.postgres, folder, data, { port, max_connections: connectionsMax });
     const child = start();
-    const url = `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
+    const url = addressOf(password, port);
     try {
       await ready(url, child);
       return { url, stop: supervise(child, start) };
@@ -65,6 +66,16 @@ export async function startPostgres({ folder }: { folder: string }): Promise<Pos
     }
   }
 }
+
+/** The address of the server that runs on this folder, if one does. */
+export function urlOfRunning(folder: string): string | undefined {
+  const pidFile = join(folder, 'data', 'postmaster.pid');
+  if (!existsSync(pidFile)) return undefined;
+  const [pid, , , port] = readFileSync(pidFile, 'utf8').split('\n');
+  return isPostgres(Number(pid)) ? addressOf(readPassword(folder), Number(port)) : undefined;
+}
+
+const addressOf = (password: string, port: number) => `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
 
 /** Starts the server again whenever it ends by itself; returns how to end it for good. */
 function supervise(first: ChildProcess, start: () => ChildProcess): () => Promise<void> {
@@ -145,17 +156,16 @@ async function initialise(initdb: string, folder: string, data: string, password
   renameSync(aside, data);
 }
 
-function launch(postgres: string, folder: string, data: string, port: number): ChildProcess {
+function launch(postgres: string, folder: string, data: string, own: Record<string, number>): ChildProcess {
   const log = openSync(join(folder, 'postgres.log'), 'a');
   const settings = {
     listen_addresses: '127.0.0.1',
-    port,
     unix_socket_directories: '',
-    max_connections: 50,
     shared_buffers: '64MB',
     // Everything in here is derived from the log. A crash may take the last moments, never the consistency.
     synchronous_commit: 'off',
     log_min_messages: 'warning',
+    ...own,
   };
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const command = asPostgresUser(postgres, ['-D', data, ...options]);

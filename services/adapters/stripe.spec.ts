@@ -16,7 +16,7 @@ const providerAt = (url: string, secretKey = SECRET_KEY) =>
 const money = { amountCents: '5000', currency: 'USD' } as const;
 const orders: readonly Order[] = [
   { kind: 'deposit', ...money, clearingS: 0 },
-  { kind: 'credits', ...money, packId: 'small', credits: '1000' },
+  { kind: 'credits', ...money, packId: 'small', creditCents: '100000' },
   { kind: 'plan', ...money, planId: 'pro' },
 ];
 const withdrawalId = derivedId('withdrawal');

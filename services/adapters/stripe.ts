@@ -1,5 +1,5 @@
 import Stripe from 'stripe';
-import { AgonError, type Clock, type Secret } from '../kernel/index.js';
+import { AgonError, type Clock, formatMoney, type Secret } from '../kernel/index.js';
 import type { CheckoutOrder, Notice, Order, PaymentProvider, RealCurrency, TransferOrder } from '../payments/index.js';
 
 const TIMEOUT_MS = 20_000;
@@ -196,7 +196,9 @@ function checkoutOf({ accountId, paymentId, order }: CheckoutOrder, returnUrl: s
 
 function titleOf(order: Order): string {
   if (order.kind === 'plan') return `Agon plan: ${order.planId}`;
-  return order.kind === 'credits' ? `${order.credits} compute credits` : 'Deposit into an Agon wallet';
+  return order.kind === 'credits'
+    ? `${formatMoney(BigInt(order.creditCents))} compute credits`
+    : 'Deposit into an Agon wallet';
 }
 
 type Whose = (

@@ -20,6 +20,8 @@ describe('the configuration', () => {
       stripeUrl: 'https://api.stripe.com',
       publicUrl: undefined,
       depositClearingS: 604_800,
+      disputeWindowHours: 48,
+      computePrice: 0,
       logLevel: 'warn',
     });
   });

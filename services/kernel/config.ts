@@ -64,6 +64,8 @@ const settings = {
   stripeUrl: { env: 'AGON_STRIPE_URL', schema: providerUrl.default('https://api.stripe.com') },
   publicUrl: { env: 'AGON_PUBLIC_URL', schema: z.url().optional() },
   depositClearingS: { env: 'AGON_DEPOSIT_CLEARING_S', schema: whole(0, 31_536_000).default(604_800) },
+  disputeWindowHours: { env: 'AGON_DISPUTE_WINDOW_HOURS', schema: whole(0, 8_760).default(48) },
+  computePrice: { env: 'AGON_COMPUTE_PRICE', schema: whole(0, 1_000_000).default(0) },
   logLevel: {
     env: 'AGON_LOG_LEVEL',
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
@@ -94,6 +96,10 @@ export interface Config {
   readonly publicUrl: string | undefined;
   /** How long after a deposit its money can be withdrawn. */
   readonly depositClearingS: number;
+  /** How long winnings can be played with before they can be withdrawn. */
+  readonly disputeWindowHours: number;
+  /** What a seat of a match costs, in hundredths of a compute credit; 0 lets everybody play for free. */
+  readonly computePrice: number;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 }
 

@@ -9,7 +9,7 @@ const price = { amountCents: positiveCents, currency: realCurrency };
 export const order = z.discriminatedUnion('kind', [
   /** The money can be withdrawn so many seconds after it came in: cards are charged back, and that takes its time. */
   z.object({ kind: z.literal('deposit'), ...price, clearingS: z.int().min(0).max(31_536_000) }),
-  z.object({ kind: z.literal('credits'), ...price, packId: z.string().max(40), credits: positiveCents }),
+  z.object({ kind: z.literal('credits'), ...price, packId: z.string().max(40), creditCents: positiveCents }),
   z.object({ kind: z.literal('plan'), ...price, planId: z.string().max(40) }),
 ]);
 

@@ -32,14 +32,15 @@ export const plans: readonly Plan[] = [
 /** Compute credits are bought in packs: the larger, the cheaper each. */
 export interface CreditPack {
   readonly packId: string;
-  readonly credits: string;
+  /** In hundredths, as wallets count them. */
+  readonly creditCents: string;
   readonly priceCents: string;
 }
 
 export const creditPacks: readonly CreditPack[] = [
-  { packId: 'small', credits: '1000', priceCents: '500' },
-  { packId: 'medium', credits: '6000', priceCents: '2500' },
-  { packId: 'large', credits: '30000', priceCents: '10000' },
+  { packId: 'small', creditCents: '100000', priceCents: '500' },
+  { packId: 'medium', creditCents: '600000', priceCents: '2500' },
+  { packId: 'large', creditCents: '3000000', priceCents: '10000' },
 ];
 
 export function planNamed(planId: string): Plan {

@@ -20,7 +20,7 @@ function worth(order: Order, amountCents: string) {
   const { currency } = order;
   if (order.kind !== 'credits') return { amountCents, currency };
   const whole = BigInt(order.amountCents);
-  const credits = (BigInt(order.credits) * BigInt(amountCents)) / whole;
+  const credits = (BigInt(order.creditCents) * BigInt(amountCents)) / whole;
   return { amountCents: `${credits}`, currency: 'COMPUTE', paid: { amountCents, currency } };
 }
 

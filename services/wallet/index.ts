@@ -12,5 +12,8 @@ export {
   UnfreezeWallet,
   VoidHold,
 } from './commands.js';
+export type { WalletState } from './decider.js';
 export { type Purpose, type WalletEvent, walletEvents } from './events.js';
+export { ExpiringHolds } from './expiry.js';
 export { wallet } from './module.js';
+export { afford, type PurseSummary, pursesOf, readWallet } from './summary.js';

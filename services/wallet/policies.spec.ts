@@ -106,10 +106,7 @@ describe('the policy of stakes', () => {
     });
     expect(sent(event)).toEqual([
       post('ada', `${matchId}:0`, '900', { withdrawableAt }),
-      post('bob', `${matchId}:1`, '0', { withdrawableAt }),
       post('ada', `${matchId}:0:compute`, '0'),
-      post('bob', `${matchId}:1:compute`, '0'),
-      post('eve', `${matchId}:bounty`, '1'),
       {
         type: 'AwardBounty',
         data: {
@@ -122,6 +119,9 @@ describe('the policy of stakes', () => {
           withdrawableAt,
         },
       },
+      post('bob', `${matchId}:1`, '0', { withdrawableAt }),
+      post('bob', `${matchId}:1:compute`, '0'),
+      post('eve', `${matchId}:bounty`, '1'),
     ]);
     expect(new Set(ids(event)).size).toBe(6);
     const reversed = recorded('MatchReversed', {

@@ -7,12 +7,6 @@ export const stakeHoldId = (matchId: string, seat: number) => `${matchId}:${seat
 export const computeHoldId = (matchId: string, seat: number) => `${matchId}:${seat}:compute`;
 export const bountyHoldId = (matchId: string) => `${matchId}:bounty`;
 
-type Settled = MatchSettled['data'];
-type Terms = Pick<Settled, 'matchId' | 'currency' | 'stakeCents' | 'computeCents'> & {
-  readonly seats: readonly { readonly accountId: string }[];
-  readonly bounty?: { readonly sponsorId: string } | undefined;
-};
-
 /**
  * The holds of a match: held when it is proposed, posted with the payout when it is settled, given back when it is
  * voided; and the mirror image of all that when a settlement is reversed.
@@ -27,85 +21,101 @@ export const stakes = definePolicy<MatchProposed | MatchSettled | MatchVoided | 
       case 'MatchSettled':
         return pay(data, meta);
       case 'MatchVoided':
-        return holdsOf(data).map(({ accountId, holdId, index }) => new VoidHold({ accountId, holdId }, meta(index)));
+        return giveBack(data, meta);
       case 'MatchReversed':
         return reverse(data, meta);
     }
   },
 );
 
-/** A match's holds, each with the number of its command: the stake's is its seat, as it always was. */
-function holdsOf({ matchId, seats, stakeCents, computeCents, bounty }: Terms) {
-  const stake = seats.map(({ accountId }, seat) => ({ accountId, holdId: stakeHoldId(matchId, seat), index: seat }));
-  const compute = seats.map(({ accountId }, seat) => ({
-    accountId,
-    holdId: computeHoldId(matchId, seat),
-    index: seats.length + seat,
-  }));
-  const sponsored = bounty
-    ? [{ accountId: bounty.sponsorId, holdId: bountyHoldId(matchId), index: 2 * seats.length }]
-    : [];
-  return [...(stakeCents === '0' ? [] : stake), ...(computeCents === undefined ? [] : compute), ...sponsored];
-}
-
-const awardIndex = ({ seats }: Terms, seat: number) => 2 * seats.length + 1 + seat;
+/** The numbers of a match's commands. A stake's is its seat, as it always was; the others come after. */
+const computeIndex = (seats: number, seat: number) => seats + seat;
+const bountyIndex = (seats: number) => 2 * seats;
+const awardIndex = (seats: number, seat: number) => 2 * seats + 1 + seat;
 
 function hold(data: MatchProposed['data'], meta: Reaction): readonly Command[] {
-  const { matchId, currency, stakeCents, computeCents = '0', bounty, disputeWindowMs } = data;
-  return holdsOf(data).map(({ accountId, holdId, index }) => {
-    const seat = index % data.seats.length;
-    const agentId = data.seats[seat]?.agentId ?? '';
-    const held = { accountId, holdId };
-    if (index < data.seats.length) {
-      // Matches from before there was a window held without the agent's name. Delivered again, they must ask the same.
-      const purpose = { kind: 'match' as const, matchId, seat, ...(disputeWindowMs === undefined ? {} : { agentId }) };
-      return new HoldFunds({ ...held, amountCents: stakeCents, currency, purpose }, meta(index));
-    }
-    if (index < 2 * data.seats.length) {
-      const purpose = { kind: 'run' as const, runId: matchId, agentId, seat };
-      return new HoldFunds({ ...held, amountCents: computeCents, currency: 'COMPUTE', purpose }, meta(index));
-    }
-    const { bountyId = '', amountCents = '0' } = bounty ?? {};
+  const { matchId, currency, seats, stakeCents, computeCents, bounty, disputeWindowMs } = data;
+  const commands: Command[] = [];
+  for (const [seat, { accountId, agentId }] of seats.entries()) {
+    if (stakeCents === '0') break;
+    // Matches from before there was a window held without the agent's name. Delivered again, they must ask the same.
+    const purpose = { kind: 'match' as const, matchId, seat, ...(disputeWindowMs === undefined ? {} : { agentId }) };
+    const stake = { accountId, holdId: stakeHoldId(matchId, seat), amountCents: stakeCents, currency, purpose };
+    commands.push(new HoldFunds(stake, meta(seat)));
+  }
+  for (const [seat, { accountId, agentId }] of seats.entries()) {
+    if (computeCents === undefined) break;
+    const purpose = { kind: 'run' as const, runId: matchId, agentId, seat };
+    const fee = { accountId, holdId: computeHoldId(matchId, seat), amountCents: computeCents, currency: 'COMPUTE' };
+    commands.push(new HoldFunds({ ...fee, purpose }, meta(computeIndex(seats.length, seat))));
+  }
+  if (bounty) {
+    const { bountyId, sponsorId: accountId, amountCents } = bounty;
     const purpose = { kind: 'bounty' as const, bountyId, matchId };
-    return new HoldFunds({ ...held, amountCents, currency, purpose }, meta(index));
-  });
+    const prize = { accountId, holdId: bountyHoldId(matchId), amountCents, currency, purpose };
+    commands.push(new HoldFunds(prize, meta(bountyIndex(seats.length))));
+  }
+  return commands;
 }
 
-function pay(data: Settled, meta: Reaction): readonly Command[] {
-  const { matchId, currency, bounty, withdrawableAt } = data;
+function pay(data: MatchSettled['data'], meta: Reaction): readonly Command[] {
+  const { matchId, currency, seats, stakeCents, computeCents, bounty, withdrawableAt } = data;
   const window = withdrawableAt === undefined ? {} : { withdrawableAt };
-  const posts = holdsOf(data).map(({ accountId, holdId, index }) => {
-    if (index === 2 * data.seats.length) {
-      return new PostHold({ accountId, holdId, payoutCents: bounty?.remainderCents ?? '0' }, meta(index));
+  const commands: Command[] = [];
+  for (const [seat, { accountId, payoutCents, bountyCents }] of seats.entries()) {
+    if (stakeCents !== '0') {
+      const holdId = stakeHoldId(matchId, seat);
+      commands.push(new PostHold({ accountId, holdId, payoutCents, ...window }, meta(seat)));
     }
-    const payoutCents = data.seats[index]?.payoutCents;
-    if (payoutCents === undefined) return new PostHold({ accountId, holdId, payoutCents: '0' }, meta(index));
-    return new PostHold({ accountId, holdId, payoutCents, ...window }, meta(index));
-  });
-  const awards = data.seats.flatMap(({ accountId, bountyCents: amountCents }, seat) => {
-    if (amountCents === undefined || !bounty) return [];
-    const award = { accountId, amountCents, currency, bountyId: bounty.bountyId, matchId, seat };
-    return [new AwardBounty({ ...award, ...window }, meta(awardIndex(data, seat)))];
-  });
-  return [...posts, ...awards];
+    if (computeCents !== undefined) {
+      const used = { accountId, holdId: computeHoldId(matchId, seat), payoutCents: '0' };
+      commands.push(new PostHold(used, meta(computeIndex(seats.length, seat))));
+    }
+    if (bounty && bountyCents !== undefined) {
+      const award = { accountId, amountCents: bountyCents, currency, bountyId: bounty.bountyId, matchId, seat };
+      commands.push(new AwardBounty({ ...award, ...window }, meta(awardIndex(seats.length, seat))));
+    }
+  }
+  if (bounty) {
+    const { sponsorId: accountId, remainderCents: payoutCents } = bounty;
+    const holdId = bountyHoldId(matchId);
+    commands.push(new PostHold({ accountId, holdId, payoutCents }, meta(bountyIndex(seats.length))));
+  }
+  return commands;
+}
+
+function giveBack(data: MatchVoided['data'], meta: Reaction): readonly Command[] {
+  const { matchId, seats, stakeCents, computeCents, bounty } = data;
+  const back = (accountId: string, holdId: string, index: number) => new VoidHold({ accountId, holdId }, meta(index));
+  return [
+    ...(stakeCents === '0'
+      ? []
+      : seats.map(({ accountId }, seat) => back(accountId, stakeHoldId(matchId, seat), seat))),
+    ...(computeCents === undefined
+      ? []
+      : seats.map(({ accountId }, seat) => {
+          return back(accountId, computeHoldId(matchId, seat), computeIndex(seats.length, seat));
+        })),
+    ...(bounty ? [back(bounty.sponsorId, bountyHoldId(matchId), bountyIndex(seats.length))] : []),
+  ];
 }
 
 /** Compute was used, whatever came of the match, and is not given back. */
 function reverse(data: MatchReversed['data'], meta: Reaction): readonly Command[] {
-  const { matchId, currency, stakeCents, bounty } = data;
-  const stakes = data.seats.map(({ accountId, payoutCents }, seat) => {
+  const { matchId, currency, seats, stakeCents, bounty } = data;
+  const staked = seats.map(({ accountId, payoutCents }, seat) => {
     const purpose = { kind: 'match' as const, matchId, seat };
     return new ReverseSettlement({ accountId, currency, purpose, stakeCents, payoutCents }, meta(seat));
   });
-  const staked = stakeCents === '0' ? [] : stakes;
-  if (!bounty) return staked;
+  const commands: Command[] = stakeCents === '0' ? [] : staked;
+  if (!bounty) return commands;
   const { bountyId, sponsorId, amountCents, remainderCents } = bounty;
   const purpose = { kind: 'bounty' as const, bountyId, matchId };
-  const awards = data.seats.flatMap(({ accountId, bountyCents: payoutCents }, seat) => {
-    if (payoutCents === undefined) return [];
+  for (const [seat, { accountId, bountyCents: payoutCents }] of seats.entries()) {
+    if (payoutCents === undefined) continue;
     const award = { accountId, currency, purpose, stakeCents: '0', payoutCents };
-    return [new ReverseSettlement(award, meta(awardIndex(data, seat)))];
-  });
+    commands.push(new ReverseSettlement(award, meta(awardIndex(seats.length, seat))));
+  }
   const back = { accountId: sponsorId, currency, purpose, stakeCents: amountCents, payoutCents: remainderCents };
-  return [...staked, ...awards, new ReverseSettlement(back, meta(2 * data.seats.length))];
+  return [...commands, new ReverseSettlement(back, meta(bountyIndex(seats.length)))];
 }
