@@ -75,6 +75,7 @@ command(
   .option('--no-runner', 'run no matches inside; leave them to "agon runner"')
   .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
   .option('--no-ladder', 'start empty, without house agents')
+  .option('--deposit-clearing-s <n>', 'seconds after which a deposit can be withdrawn (default: 604800, a week)')
   .option('--stripe-sandbox [port]', 'take payments by a stand-in for Stripe, on this machine alone (default: 4610)')
   .action(
     run(async (flags) => {
