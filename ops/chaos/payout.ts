@@ -46,6 +46,7 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
     try {
       const plan = Array.from({ length: between(random, 1, 4) }, () => killAt(random));
       let kills = 0;
+      const stuck = (what: string) => ({ seed, kills, payments: 0, transfers: 0, failures: [what] });
       for (const kill of [...plan, undefined]) {
         const till = startTill([folder, `${seed}`, stripe.url, secretKey, webhookSecret, ...(kill ?? [])], (url) => {
           webhookUrl = url;
@@ -57,21 +58,16 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
         }
         if (how !== 'paid') {
           await till.started.end('SIGKILL');
-          return { seed, kills, payments: 0, transfers: 0, failures: [`It ended with ${how}: ${till.started.errors}`] };
+          return stuck(`It ended with ${how}: ${till.started.errors}`);
         }
         people.abort();
         await busy;
         await stripe.courier.idle();
         const end = await Promise.race([till.started.end('SIGTERM'), sleep(STUCK_MS, 'stuck')]);
-        if (end !== 'exit 0')
-          return {
-            seed,
-            kills,
-            payments: 0,
-            transfers: 0,
-            failures: [`It stopped with ${end}: ${till.started.errors}`],
-          };
-        break;
+        if (end === 'exit 0') break;
+        // Its point came only now, with a webhook that was told once more.
+        if (end !== 'SIGKILL') return stuck(`It stopped with ${end}: ${till.started.errors}`);
+        kills += 1;
       }
       const events = await withLog(folder, (store) => store.readAll({ limit: 10_000 }));
       const failures = [...faultsOf(seed, events, stripe), ...(await ledgerFaults(folder, stripe))];
