@@ -7,7 +7,9 @@ module.exports = {
       name: 'pure-domain',
       comment: 'Events, deciders and their arithmetic are pure: they know the kernel, zod and their own folder.',
       severity: 'error',
-      from: { path: '^services/(?!kernel/|adapters/)([^/]+)/(events|commands|decider|settlement|report|state|notices|offers)\\.ts$' },
+      from: {
+        path: '^services/(?!kernel/|adapters/)([^/]+)/(events|commands|decider|settlement|report|state|notices|offers)\\.ts$',
+      },
       to: { pathNot: ['^services/kernel/index\\.ts$', '^services/$1/', 'node_modules/zod/'] },
     },
     {

@@ -97,6 +97,82 @@ describe('the gateway', () => {
     expect(all.reduce((sum: bigint, row: { balanceCents: string }) => sum + BigInt(row.balanceCents), 0n)).toBe(0n);
   });
 
+  it('shows a wallet, its statement and the trial balance', async () => {
+    const { data } = await ask(`{
+      wallet(accountId: "ada") { purses { currency availableCents withdrawableCents heldCents owedCents } frozen budgets { currency } }
+      statement(accountId: "ada", first: 2) { nodes { eventType amountCents account } pageInfo { hasNextPage endCursor } }
+      trialBalance { currency sumCents accounts { account balanceCents } }
+    }`);
+    const [purse] = data.wallet.purses;
+    expect(purse).toMatchObject({ currency: 'PLAY', withdrawableCents: '0', heldCents: '0', owedCents: '0' });
+    expect(data.wallet).toMatchObject({ frozen: false, budgets: [] });
+    expect(data.statement.nodes).toEqual([
+      { eventType: 'CreditsGranted', amountCents: '1000', account: 'player:ada' },
+      { eventType: 'FundsHeld', amountCents: '-300', account: 'player:ada' },
+    ]);
+    const [books] = data.trialBalance;
+    expect(books).toMatchObject({ currency: 'PLAY', sumCents: '0' });
+    const ada = books.accounts.find(({ account }: { account: string }) => account === 'player:ada');
+    expect(ada.balanceCents).toBe(purse.availableCents);
+  });
+
+  it('says what a match would cost, and keeps to a budget', async () => {
+    const estimate = (stakeCents: string) =>
+      ask(
+        `{ estimateMatch(agents: ["ada.bot", "bob.bot"], stakeCents: "${stakeCents}") { agentId computeCents refusal } }`,
+      );
+    const free = { computeCents: '0', refusal: null };
+    expect((await estimate('5')).data.estimateMatch).toEqual([
+      { agentId: 'ada.bot', ...free },
+      { agentId: 'bob.bot', ...free },
+    ]);
+    const set = await command(
+      'setBudget(accountId: "ada", currency: "PLAY", agentId: "ada.bot", perDayCents: "4") { events }',
+    );
+    expect(set.data.setBudget.events).toEqual(['BudgetSet']);
+    const [ada, bob] = (await estimate('5')).data.estimateMatch;
+    expect([ada.refusal, bob.refusal]).toEqual(['budget: ada has 0.04 for 0.05 PLAY', null]);
+    const { data } = await command(
+      'proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "bob.bot"], stakeCents: "5") { id }',
+    );
+    await arena.settled();
+    const match = (await ask(`{ match(matchId: "${data.proposeMatch.id}") { status detail } }`)).data.match;
+    expect(match).toEqual({ status: 'voided', detail: 'The budget of ada leaves 0.04 of the 0.05 PLAY for this.' });
+    const lifted = await command('setBudget(accountId: "ada", currency: "PLAY", agentId: "ada.bot") { events }');
+    expect(lifted.errors ?? []).toEqual([]);
+    expect((await estimate('5')).data.estimateMatch[0].refusal).toBeNull();
+  });
+
+  it('plays for a bounty, and takes a settled match back to the last cent', async () => {
+    const available = async () => {
+      const { data } = await ask(
+        '{ ada: wallet(accountId: "ada") { purses { availableCents heldCents } } bob: wallet(accountId: "bob") { purses { availableCents heldCents } } }',
+      );
+      return data;
+    };
+    const before = await available();
+    const { data } = await command(
+      `proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "bob.bot"], stakeCents: "7", bountyCents: "9", sponsorId: "bob") { id }`,
+    );
+    const { id } = data.proposeMatch;
+    const look = async () => (await ask(`{ match(matchId: "${id}") { status } }`)).data.match?.status;
+    await expect.poll(look, { timeout: 60_000 }).toBe('settled');
+    await arena.settled();
+    expect(await available()).not.toEqual(before);
+    const reversed = await command(`reverseMatch(matchId: "${id}", reason: "replayed") { events }`);
+    expect(reversed.data.reverseMatch.events).toEqual(['MatchReversed']);
+    await arena.settled();
+    expect(await available()).toEqual(before);
+    expect(await look()).toBe('reversed');
+    const half = await command(
+      'proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "bob.bot"], bountyCents: "9") { id }',
+    );
+    expect(half.errors?.[0]?.extensions?.code).toBe('COMMAND.INVALID');
+    const frozen = await command('freezeWallet(accountId: "ada", frozen: true, reason: "dispute") { events }');
+    expect(frozen.data.freezeWallet.events).toEqual(['WalletFrozen']);
+    expect((await ask('{ wallet(accountId: "ada") { frozen } }')).data.wallet.frozen).toBe(true);
+  }, 90_000);
+
   it('plays an agent in Python against one in JavaScript, and records what ran them', async (context) => {
     const why = whyNoProcessSandboxes();
     if (why) context.skip(`process sandboxes: ${why}`);

@@ -6,15 +6,18 @@ import { runSeed, type SeedResult } from './append.js';
 import { withServer } from './databases.js';
 import { type PayoutResult, runPayoutSeed } from './payout.js';
 import { type DrainResult, type RunnerResult, runDrain, runRunnerSeed } from './runner.js';
+import { runSettleSeed, type SettleResult } from './settle.js';
 import { Reader } from './torn.js';
 
-const help = `Usage: npm run chaos -- append|runner|payout [--seeds N] [--seed S] [--drain N] [--json]
+const help = `Usage: npm run chaos -- append|runner|settle|payout [--seeds N] [--seed S] [--drain N] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
             and projections killed with their writer (every tenth seed) must equal a rebuild
   runner    runners killed at seeded moments in the middle of matches: every match ends with exactly
             one outcome, and money sums to zero; then a long queue is drained, with stops in between
+  settle    a house that plays for money killed around escrow, settlement, payout and reversal:
+            after the restart money sums to zero and no match pays a wallet twice; then payout
   payout    a process killed around webhooks and transfers, against a stand-in for Stripe that repeats,
             reorders and loses: one credit a payment, one transfer a withdrawal, and money sums to zero
 
@@ -44,7 +47,7 @@ try {
     exit(0);
   }
   const [run = '', ...more] = positionals;
-  if (!['append', 'runner', 'payout'].includes(run) || more.length > 0) {
+  if (!['append', 'runner', 'settle', 'payout'].includes(run) || more.length > 0) {
     refuse(`There is no chaos run "${positionals.join(' ')}".`);
   }
   const count = wholeNumber('--seeds', values.seeds);
@@ -56,7 +59,15 @@ try {
     const results = await withServer((serverUrl) => appendAll(seeds, serverUrl));
     exit(report(results, seconds(), values.json));
   }
-  if (run === 'payout') exit(reportPayout(await lanes('payout', seeds, runPayoutSeed), seconds(), values.json));
+  if (run === 'settle' || run === 'payout') {
+    const settled = run === 'settle' ? await lanes('settle', seeds, runSettleSeed) : undefined;
+    const paid = await lanes('payout', seeds, runPayoutSeed);
+    const summary = { chaos: run, ...(settled ? settleSummary(settled) : {}), ...payoutSummary(paid) };
+    const failures = [...(settled ?? []), ...paid].flatMap(({ seed, failures: all }) =>
+      all.map((what) => ({ seed, what })),
+    );
+    exit(reportMoney({ ...summary, failures }, seconds(), values.json));
+  }
   const drain = values.seed === undefined ? Number(values.drain) : 0;
   if (drain !== 0) wholeNumber('--drain', values.drain);
   const results = await lanes('runner', seeds, runRunnerSeed);
@@ -178,20 +189,44 @@ function reportRunner(
   return good ? 0 : 1;
 }
 
-function reportPayout(results: readonly PayoutResult[], seconds: number, json: boolean): number {
-  const sum = (of: (result: PayoutResult) => number) => results.reduce((total, result) => total + of(result), 0);
-  const failures = results.flatMap(({ seed, failures }) => failures.map((what) => ({ seed, what })));
-  const [kills, payments, transfers] = [sum(({ kills }) => kills), sum((r) => r.payments), sum((r) => r.transfers)];
-  const summary = {
-    ...{ chaos: 'payout', seeds: results.length, kills, payments, transfers, failures },
-    seconds: Math.round(seconds * 10) / 10,
-  };
-  if (json) stdout.write(`${JSON.stringify(summary)}\n`);
+const total = <Result>(results: readonly Result[], of: (result: Result) => number) =>
+  results.reduce((sum, result) => sum + of(result), 0);
+
+const settleSummary = (results: readonly SettleResult[]) => ({
+  houses: results.length,
+  housesKilled: total(results, ({ kills }) => kills),
+  settled: total(results, ({ settled }) => settled),
+  payouts: total(results, ({ payouts }) => payouts),
+});
+
+const payoutSummary = (results: readonly PayoutResult[]) => ({
+  tills: results.length,
+  tillsKilled: total(results, ({ kills }) => kills),
+  payments: total(results, ({ payments }) => payments),
+  transfers: total(results, ({ transfers }) => transfers),
+});
+
+interface MoneySummary extends Partial<ReturnType<typeof settleSummary>>, ReturnType<typeof payoutSummary> {
+  readonly chaos: string;
+  readonly failures: readonly { readonly seed: number; readonly what: string }[];
+}
+
+function reportMoney(summary: MoneySummary, seconds: number, json: boolean): number {
+  const { failures } = summary;
+  const took = Math.round(seconds * 10) / 10;
+  const good = failures.length === 0 ? 'yes' : 'NO';
+  if (json) stdout.write(`${JSON.stringify({ ...summary, seconds: took })}\n`);
   else {
-    const good = failures.length === 0 ? 'yes' : 'NO';
+    const { houses, housesKilled, settled, payouts, tills, tillsKilled, payments, transfers } = summary;
+    if (houses !== undefined) {
+      stdout.write(
+        `${houses} seeds, ${housesKilled} kills, ${settled} matches settled with ${payouts} payouts; ` +
+          `money sums to zero and nobody is paid twice: ${good}\n`,
+      );
+    }
     stdout.write(
-      `${results.length} seeds, ${kills} kills; ${payments} payments credited once each and ${transfers} withdrawals ` +
-        `paid by one transfer each: ${good}\n${failures.length} failures in ${summary.seconds} s\n`,
+      `${tills} seeds, ${tillsKilled} kills, ${payments} payments and ${transfers} transfers; ` +
+        `one credit a payment, one transfer a withdrawal: ${good}\n${failures.length} failures in ${took} s\n`,
     );
   }
   return failures.length === 0 ? 0 : 1;

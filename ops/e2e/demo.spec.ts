@@ -84,6 +84,22 @@ describe('reading the data without a server', () => {
     ).toEqual(['MatchSettled', 'MatchSettled']);
   });
 
+  it('checks the ledger, and shows wallets, statements and the trial balance', async () => {
+    const checked = await run('ledger', 'check', '--data', data, '--json');
+    expect(checked.code, checked.stderr).toBe(0);
+    expect(JSON.parse(checked.stdout)).toMatchObject({ good: true, balanced: true, differences: [] });
+    const trial = await run('ledger', 'trial-balance', '--data', data);
+    expect(trial.code).toBe(0);
+    expect(trial.stdout).toMatch(/house:rake .*\n[\s\S]*PLAY sums to 0\.00/);
+    const shown = JSON.parse((await run('wallet', 'show', 'gold', '--data', data, '--json')).stdout);
+    const [purse] = shown.purses;
+    const table = (await run('wallet', 'statement', 'gold', '--csv', '--data', data)).stdout.trimEnd().split('\r\n');
+    expect(table[0]).toBe('position,at,event,currency,amount,balance,match');
+    expect(table.at(-1)?.split(',')[5]).toBe(`${Number(purse.availableCents) / 100}`.replace(/(\.\d)$/, '$10'));
+    const missing = await run('wallet', 'show', 'nobody', '--data', data);
+    expect([missing.code, missing.stderr]).toEqual([1, expect.stringMatching(/WALLET\.EMPTY/)]);
+  });
+
   it('verifies the log, and names the event of which one byte was changed', async () => {
     const whole = await run('log', 'verify', '--data', data, '--json');
     expect(whole.code).toBe(0);

@@ -11,10 +11,8 @@ import {
   type Handle,
   isAgonError,
   type Policy,
-  type RecordedEvent,
   SYSTEM,
 } from '../../services/kernel/index.js';
-import { purseOf, type WalletState, walletDecider } from '../../services/wallet/decider.js';
 import {
   ClawBackFunds,
   DepositFunds,
@@ -26,13 +24,9 @@ import {
   SetBudget,
   UnfreezeWallet,
   VoidHold,
-  type WalletEvent,
   wallet,
 } from '../../services/wallet/index.js';
-import { keyText } from '../engine/table.js';
-import { WorkingSet } from '../engine/view.js';
-import { type BalanceRow, balances, type PostingRow, postings } from './table.js';
-import { balancesView } from './view.js';
+import { auditMoney } from './audit.js';
 
 const contexts = [wallet, arena];
 const policies = contexts.flatMap(({ policies = [] }) => policies) as Policy[];
@@ -256,85 +250,6 @@ const bursts = fc
   .tuple(fc.array(action, { minLength: 1, maxLength: 4, size: 'max' }), deliveries)
   .map(([actions, after]) => new Burst(actions, after));
 
-/** Follows the log with the fold and with the ledger, and holds them against each other at every position. */
-function audit(log: readonly RecordedEvent[]): void {
-  const rows = new WorkingSet();
-  const states = new Map<string, WalletState>();
-  const ended = new Map<string, number>();
-  const paid = new Set<string>();
-  for (const event of log) {
-    balancesView.apply(event, rows);
-    assertZero(rows, event.position);
-    if (!event.stream.startsWith('wallet-')) continue;
-    const accountId = event.stream.slice('wallet-'.length);
-    const before = states.get(accountId) ?? walletDecider.initial;
-    const after = walletDecider.evolve(before, event as unknown as WalletEvent);
-    states.set(accountId, after);
-    assertSound(accountId, after, rows);
-    countEnds(event as unknown as WalletEvent, before, ended, paid);
-  }
-  for (const [hold, ends] of ended) must(ends === 1, () => `hold ${hold} ended ${ends} times`);
-  assertNothingStuck(rows, states);
-}
-
-function assertZero(rows: WorkingSet, position: number): void {
-  const sums = new Map<string, bigint>();
-  for (let line = 0; ; line++) {
-    const row = rows.get<PostingRow>(postings, BigInt(position), line);
-    if (!row) break;
-    sums.set(row.currency, (sums.get(row.currency) ?? 0n) + row.amountCents);
-  }
-  for (const [currency, sum] of sums) must(sum === 0n, () => `position ${position} sums to ${sum} ${currency}`);
-}
-
-function assertSound(accountId: string, state: WalletState, rows: WorkingSet): void {
-  for (const currency of Object.keys(state.purses)) {
-    const { availableCents, owedCents, locks } = purseOf(state, currency);
-    const locked = locks.reduce((sum, lock) => sum + lock.amountCents, 0n);
-    const balance = (of: string) => rows.get<BalanceRow>(balances, of, currency)?.balanceCents ?? 0n;
-    must(availableCents >= 0n, () => `${accountId} is overdrawn: ${availableCents}`);
-    must(locked <= availableCents, () => `${accountId} has ${locked} of ${availableCents} locked`);
-    must(balance(`player:${accountId}`) === availableCents, () => `the ledger of ${accountId} is not the fold`);
-    must(balance(`owed:${accountId}`) === -owedCents, () => `the ledger knows another debt of ${accountId}`);
-  }
-}
-
-function countEnds(event: WalletEvent, before: WalletState, ended: Map<string, number>, paid: Set<string>): void {
-  if (event.type === 'HoldPosted' || event.type === 'HoldVoided' || event.type === 'HoldExpired') {
-    const { accountId, holdId } = event.data;
-    must(
-      before.holds.some((hold) => hold.holdId === holdId),
-      () => `${holdId} was not open`,
-    );
-    // Names of withdrawals and runs are used again here; a match asks for a stake once.
-    if (event.data.purpose.kind !== 'match' && event.data.purpose.kind !== 'bounty') return;
-    const key = keyText([accountId, holdId]);
-    ended.set(key, (ended.get(key) ?? 0) + 1);
-  }
-  const what = event.type === 'FundsCredited' || event.type === 'BountyAwarded' ? event.data : undefined;
-  if (!what) return;
-  const purpose = 'purpose' in what ? what.purpose : { kind: 'award', matchId: what.matchId };
-  if (purpose.kind === 'run') return;
-  const key = JSON.stringify([what.accountId, purpose]);
-  must(!paid.has(key), () => `${key} is paid twice`);
-  paid.add(key);
-}
-
-/** Escrow and bounties hold what open holds put there, and not a cent more. */
-function assertNothingStuck(rows: WorkingSet, states: ReadonlyMap<string, WalletState>): void {
-  const open = [...states.values()].flatMap(({ holds }) => holds);
-  for (const currency of ['USD', 'PLAY']) {
-    const held = (...kinds: string[]) =>
-      open
-        .filter((hold) => hold.currency === currency && kinds.includes(hold.purpose.kind))
-        .reduce((sum, { amountCents }) => sum + amountCents, 0n);
-    const balance = (of: string) => rows.get<BalanceRow>(balances, of, currency)?.balanceCents ?? 0n;
-    must(balance('escrow') === held('match', 'run'), () => `${balance('escrow')} ${currency} are in escrow`);
-    must(balance('bounty') === held('bounty'), () => `${balance('bounty')} ${currency} are bounties`);
-    must(balance('payout-clearing') === held('withdrawal'), () => 'money on its way out has no hold');
-  }
-}
-
 describe('money, whatever is asked of it by many at once', () => {
   it('is never overdrawn, sums to zero at every position, and is in the ledger as it is in the fold', async () => {
     await fc.assert(
@@ -342,7 +257,8 @@ describe('money, whatever is asked of it by many at once', () => {
         const house = await House.open();
         await fc.asyncModelRun(() => ({ model: {}, real: house }), commands);
         await house.drain();
-        audit(await house.store.readAll());
+        const faults = auditMoney(await house.store.readAll());
+        must(faults.length === 0, () => faults.join('\n'));
         await house.store.close();
       }),
       { seed: 4, numRuns: 10_000 },

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Postgres, startPostgres } from '../../ops/engines/postgres.js';
+import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { listAgents } from '../agents/query.js';
-import { ledgerSums, listBalances } from '../balances/query.js';
+import { checkLedger } from '../balances/check.js';
+import { ledgerSums, listBalances, statementOf } from '../balances/query.js';
 import { Projector } from '../engine/projector.js';
 import { playedHistory } from '../history.contract.js';
 import { leaderboard, ratingHistoryOf } from '../leaderboards/query.js';
@@ -114,6 +116,67 @@ describe('the views on PostgreSQL', () => {
 
     it('may go together', async () => {
       await inOne('DELETE FROM postings WHERE position = 900001');
+    });
+  });
+
+  describe('the check of the ledger', () => {
+    const store = new MemoryEventStore();
+    beforeAll(async () => {
+      for (const { position: _position, ...event } of await playedHistory())
+        await store.append(event.stream, event.revision - 1, [event]);
+    });
+    const check = () => checkLedger(db, store, upcast);
+    /** As somebody would who can switch the constraint off. */
+    const tamper = (statement: string) =>
+      db.transaction(async (t) => {
+        await t.query('SET LOCAL session_replication_role = replica');
+        await t.query(statement);
+      });
+
+    it('finds nothing wrong with what the projector wrote', async () => {
+      const { position, logPosition, postings, differences } = await check();
+      expect(differences).toEqual([]);
+      expect(position).toBe(logPosition);
+      expect(postings).toBeGreaterThan(50);
+    });
+
+    it('names a row that was altered, removed or added, and finds nothing once it is mended', async () => {
+      const [row] = await db.query('SELECT * FROM postings WHERE line = 1 ORDER BY position DESC LIMIT 1');
+      const name = `postings (position ${row.position}, line 1)`;
+      const its = `WHERE position = ${row.position} AND line = 1`;
+      await tamper(`UPDATE postings SET amount_cents = amount_cents + 1 ${its}`);
+      const altered = `${name}: amount_cents is ${BigInt(row.amount_cents) + 1n}, and the log says ${row.amount_cents}.`;
+      expect((await check()).differences).toEqual([altered]);
+      await tamper(`UPDATE postings SET amount_cents = amount_cents - 1, account = 'player:eve' ${its}`);
+      expect((await check()).differences).toEqual([`${name}: account is player:eve, and the log says ${row.account}.`]);
+      await tamper(`UPDATE postings SET account = '${row.account}', line = 7 ${its}`);
+      expect((await check()).differences).toEqual([
+        `${name} is missing.`,
+        `postings (position ${row.position}, line 7) is not in the log.`,
+      ]);
+      await tamper(`UPDATE postings SET line = 1 WHERE position = ${row.position} AND line = 7`);
+      expect((await check()).differences).toEqual([]);
+    });
+
+    it('names a balance that its postings do not add up to, and rows beyond the log', async () => {
+      await tamper(`UPDATE balances SET balance_cents = balance_cents + 5 WHERE account = 'house:rake'`);
+      await tamper(`INSERT INTO postings VALUES (900009, 0, 'x', 'PLAY', 1, 'X', NULL, now())`);
+      expect((await check()).differences).toEqual([
+        'postings (position 900009, line 0) is not in the log.',
+        expect.stringMatching(
+          /^balances \(account house:rake, currency PLAY\): balance_cents is \d+, and the log says/,
+        ),
+      ]);
+      await tamper('DELETE FROM postings WHERE position = 900009');
+      await tamper(`UPDATE balances SET balance_cents = balance_cents - 5 WHERE account = 'house:rake'`);
+      expect((await check()).differences).toEqual([]);
+    });
+
+    it('is matched by the statement of every player', async () => {
+      const page = await statementOf(db, { accountId: 'ada', currency: 'PLAY', first: 200 });
+      const [balance] = await listBalances(db, 'ada');
+      expect(page.rows.reduce((sum, { amountCents }) => sum + amountCents, 0n)).toBe(balance?.balanceCents);
+      expect((await statementOf(db, { accountId: 'ada', currency: 'USD' })).rows).toEqual([]);
     });
   });
 

@@ -12,7 +12,7 @@ export {
   UnfreezeWallet,
   VoidHold,
 } from './commands.js';
-export type { WalletState } from './decider.js';
+export { purseOf, type WalletState, walletDecider } from './decider.js';
 export { type Purpose, type WalletEvent, walletEvents } from './events.js';
 export { ExpiringHolds } from './expiry.js';
 export { wallet } from './module.js';

@@ -1,0 +1,153 @@
+import { argv, exit, kill, pid } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { upcast } from '../../projections/views.js';
+import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
+import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import {
+  type ArenaEvent,
+  ClaimMatch,
+  ProposeMatch,
+  ReportMatch,
+  ReverseMatch,
+  VoidMatch,
+} from '../../services/arena/index.js';
+import {
+  type Command,
+  createHandle,
+  derivedId,
+  type Handled,
+  invariant,
+  isAgonError,
+  newMeta,
+  type RecordedEvent,
+  SYSTEM,
+} from '../../services/kernel/index.js';
+import { DepositFunds, HoldFunds, PostHold } from '../../services/wallet/index.js';
+import { contexts } from '../embedded/contexts.js';
+import { folderLayout } from '../embedded/data-folder.js';
+import { runPolicy } from '../embedded/policies.js';
+import type { Point } from './settle.js';
+import { between, seededRandom } from './workload.js';
+
+// Started by the chaos run: a write side with its log and policies that plays matches for money to their end, unless it
+// kills itself at the point it was given. Everything it does follows from the seed, so that the next one goes on.
+const [folder = '', seed = '', at = ''] = argv.slice(2);
+const point = at === '' ? undefined : (JSON.parse(at) as Point);
+const ACCOUNTS = ['ada', 'bob', 'cyd', 'dan'];
+const MATCHES = 8;
+const START_MS = Date.parse('2026-01-01T00:00:00.000Z');
+
+const paths = folderLayout(folder);
+const store = await LmdbEventStore.open(paths.log);
+const checkpoints = new LmdbCheckpoints(paths.bus);
+const handle = createHandle({ store });
+let met = 0;
+
+async function execute(command: Command): Promise<Handled> {
+  const context = contexts.find(({ commands }) => commands.some(({ spec }) => spec.type === command.type));
+  invariant(context, `${command.type} belongs to a context.`);
+  const here = command.type === point?.command && ++met === point.nth;
+  // Written or not: whoever was killed before the answer cannot know.
+  if (here && point.when === 'before') kill(pid, 'SIGKILL');
+  const answer = handle(context, command);
+  if (here && point.when === 'during') setImmediate(() => kill(pid, 'SIGKILL'));
+  const handled = await answer;
+  if (here) kill(pid, 'SIGKILL');
+  return handled;
+}
+
+const meta = (...name: (string | number)[]) => {
+  const id = derivedId('settle', seed, ...name);
+  return newMeta(SYSTEM, { id, clock: () => new Date(START_MS).toISOString() });
+};
+const matchIds = Array.from({ length: MATCHES }, (_, i) => derivedId('settle', seed, 'match', i));
+
+const bus = new EmbeddedBus(store, checkpoints);
+const policies = contexts.flatMap((context) => context.policies ?? []);
+const consumers = await Promise.all(policies.map((policy) => runPolicy(bus, policy, execute)));
+const over = new Set<string>();
+const runner = store.subscribe({ after: 0 }, async (events) => {
+  for (const event of events) await play(upcast(event) as RecordedEvent & ArenaEvent).catch(unlessDone);
+});
+await pay();
+for (let i = 0; i < MATCHES; i++) await propose(i).catch(unlessDone);
+await withdraw();
+while (over.size < MATCHES) await sleep(2);
+for (let last = -1; last !== (await store.lastPosition()); ) {
+  last = await store.lastPosition();
+  while (consumers.some((consumer) => consumer.position() < last)) await sleep(1);
+}
+await runner.stop();
+await bus.close();
+await checkpoints.close();
+await store.close();
+exit(0);
+
+/** Whoever goes on after a kill asks for some of what was done already. */
+function unlessDone(error: unknown): void {
+  const done = /^ARENA\.(MATCH_EXISTS|NOT_READY|SETTLED|LEASE_LOST)$/;
+  if (!isAgonError(error) || !done.test(error.code)) throw error;
+}
+
+/** The last account is poor: some of its stakes are refused. */
+async function pay(): Promise<void> {
+  for (const accountId of ACCOUNTS) {
+    const amountCents = accountId === 'dan' ? '250' : '5000';
+    const deposit = { accountId, amountCents, currency: 'USD', depositId: `deposit-${accountId}` };
+    const withdrawableAt = new Date(START_MS).toISOString();
+    await execute(new DepositFunds({ ...deposit, withdrawableAt }, meta('deposit', accountId)));
+  }
+}
+
+async function propose(i: number): Promise<void> {
+  const random = seededRandom('settle', seed, i);
+  const matchId = matchIds[i] ?? '';
+  const first = between(random, 0, ACCOUNTS.length - 1);
+  const seats = Array.from({ length: between(random, 2, 3) }, (_, seat) => {
+    const accountId = ACCOUNTS[(first + seat) % ACCOUNTS.length] ?? '';
+    const agentId = `${accountId}.bot`;
+    return { agentId, accountId, version: 1, codeDigest: 'c0de'.repeat(16), runtime: 'javascript' as const };
+  });
+  const bounty = random() < 0.5 ? { bounty: { bountyId: `b-${i}`, sponsorId: 'cyd', amountCents: '101' } } : {};
+  const stakeCents = `${between(random, 0, 2) * 100}`;
+  const terms = { matchId, game: 'connect-four', stakeCents, currency: 'USD', seed: `${i}`, rakeBps: 700 };
+  await execute(new ProposeMatch({ ...terms, seats, ...bounty, disputeWindowMs: 0 }, meta('propose', i)));
+}
+
+/** Plays what is ready, voids some of it instead, and reverses some of what was settled. */
+async function play({ type, data }: ArenaEvent): Promise<void> {
+  const i = matchIds.indexOf(data.matchId);
+  const random = seededRandom('settle', seed, i, 'play');
+  const [isVoid, isReversed, winner] = [random() < 0.2, random() < 0.3, between(random, 0, 2)];
+  const { matchId } = data;
+  if (type === 'MatchReady') {
+    if (isVoid) await execute(new VoidMatch({ matchId, detail: 'chaos' }, meta('void', i)));
+    else await report(i, winner);
+  } else if (type === 'MatchSettled' && isReversed) {
+    await execute(new ReverseMatch({ matchId, reason: 'chaos' }, meta('reverse', i)));
+  } else if (type === 'MatchSettled' || type === 'MatchVoided' || type === 'MatchReversed') over.add(matchId);
+}
+
+async function report(i: number, winner: number): Promise<void> {
+  const attempt = { matchId: matchIds[i] ?? '', runnerId: 'runner', attempt: 1 };
+  const [proposed] = await store.readStream(`match-${attempt.matchId}`, { limit: 1 });
+  invariant(proposed, 'A match that is ready was proposed.');
+  const seats = (proposed.data as { seats: unknown[] }).seats.length;
+  const scores = Array.from({ length: seats }, (_, seat) => (seat === winner % seats ? 1 : 0));
+  await execute(new ClaimMatch({ ...attempt, leaseMs: 3_600_000 }, meta('claim', i)));
+  const outcome = { winner: winner % seats, scores, reason: 'line', detail: '', seatAtFault: null };
+  const execution = { driver: 'wasm', gameVersion: 1, limits: {}, usage: [] };
+  await execute(new ReportMatch({ ...attempt, turns: [], outcome, execution }, meta('report', i)));
+}
+
+/** Money that leaves the house: held, and posted when it has gone. */
+async function withdraw(): Promise<void> {
+  for (const accountId of ACCOUNTS.slice(0, 3)) {
+    const purpose = { kind: 'withdrawal', withdrawalId: `w-${accountId}` } as const;
+    const hold = { accountId, amountCents: '300', currency: 'USD', holdId: `w-${accountId}`, purpose };
+    const { events } = await execute(new HoldFunds(hold, meta('withdraw', accountId)));
+    if (events[0]?.type !== 'FundsHeld') continue;
+    await execute(new PostHold({ accountId, holdId: hold.holdId, payoutCents: '0' }, meta('withdrawn', accountId)));
+  }
+}
