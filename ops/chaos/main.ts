@@ -189,22 +189,27 @@ function reportRunner(
   return good ? 0 : 1;
 }
 
-const total = <Result>(results: readonly Result[], of: (result: Result) => number) =>
-  results.reduce((sum, result) => sum + of(result), 0);
+function total<Result>(results: readonly Result[], of: (result: Result) => number): number {
+  return results.reduce((sum, result) => sum + of(result), 0);
+}
 
-const settleSummary = (results: readonly SettleResult[]) => ({
-  houses: results.length,
-  housesKilled: total(results, ({ kills }) => kills),
-  settled: total(results, ({ settled }) => settled),
-  payouts: total(results, ({ payouts }) => payouts),
-});
+function settleSummary(results: readonly SettleResult[]) {
+  return {
+    houses: results.length,
+    housesKilled: total(results, ({ kills }) => kills),
+    settled: total(results, ({ settled }) => settled),
+    payouts: total(results, ({ payouts }) => payouts),
+  };
+}
 
-const payoutSummary = (results: readonly PayoutResult[]) => ({
-  tills: results.length,
-  tillsKilled: total(results, ({ kills }) => kills),
-  payments: total(results, ({ payments }) => payments),
-  transfers: total(results, ({ transfers }) => transfers),
-});
+function payoutSummary(results: readonly PayoutResult[]) {
+  return {
+    tills: results.length,
+    tillsKilled: total(results, ({ kills }) => kills),
+    payments: total(results, ({ payments }) => payments),
+    transfers: total(results, ({ transfers }) => transfers),
+  };
+}
 
 interface MoneySummary extends Partial<ReturnType<typeof settleSummary>>, ReturnType<typeof payoutSummary> {
   readonly chaos: string;
