@@ -77,7 +77,7 @@ describe('the views on PostgreSQL', () => {
     const standings = await leaderboard(db, 'a', 10);
     expect(standings.map(({ rank }) => rank)).toEqual(standings.map((_row, i) => i + 1));
     expect(await ratingHistoryOf(db, 'a', standings[0]!.agentId)).toHaveLength(standings[0]!.games);
-    expect(ledgerSums(await listBalances(db))).toEqual({ PLAY: 0n });
+    expect(ledgerSums(await listBalances(db))).toEqual({ PLAY: 0n, USD: 0n });
   });
 
   it('refuse pages and cursors that make no sense', async () => {
