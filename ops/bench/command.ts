@@ -83,7 +83,8 @@ async function sealedBy(commands: readonly (readonly Command[])[]): Promise<Seal
   return streams;
 }
 
-const withStore = (use: (store: EventStore) => Promise<number>): Promise<number> =>
+/** A log of its own for one run. */
+export const withStore = (use: (store: EventStore) => Promise<number>): Promise<number> =>
   withFolder(async (folder) => {
     const store = await LmdbEventStore.open(folder);
     try {

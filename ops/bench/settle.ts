@@ -1,5 +1,4 @@
 import pg from 'pg';
-import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { EscrowStake } from '../../services/arena/commands.js';
 import { arena, ClaimMatch, ProposeMatch, ReportMatch } from '../../services/arena/index.js';
@@ -17,6 +16,7 @@ import {
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
 import { stakes } from '../../services/wallet/policies.js';
 import { startPostgres } from '../engines/postgres.js';
+import { withStore } from './command.js';
 import { withFolder } from './folders.js';
 import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';
 import { drive } from './workload.js';
@@ -224,13 +224,3 @@ async function transfer(client: pg.Client, matchId: string, from: string, to: st
   await client.query({ ...POST, values: [from, to, cents, matchId, `${matchId}/${from}/${to}`] });
   await client.query('COMMIT');
 }
-
-const withStore = (use: (store: EventStore) => Promise<number>): Promise<number> =>
-  withFolder(async (folder) => {
-    const store = await LmdbEventStore.open(folder);
-    try {
-      return await use(store);
-    } finally {
-      await store.close();
-    }
-  });
