@@ -7,7 +7,9 @@ module.exports = {
       name: 'pure-domain',
       comment: 'Events, deciders and their arithmetic are pure: they know the kernel, zod and their own folder.',
       severity: 'error',
-      from: { path: '^services/(?!kernel/|adapters/)([^/]+)/(events|commands|decider|settlement|report)\\.ts$' },
+      from: {
+        path: '^services/(?!kernel/|adapters/)([^/]+)/(events|commands|decider|settlement|report|state|notices|offers)\\.ts$',
+      },
       to: { pathNot: ['^services/kernel/index\\.ts$', '^services/$1/', 'node_modules/zod/'] },
     },
     {
@@ -78,7 +80,7 @@ module.exports = {
       comment: 'An engine is known to its adapter and to nobody else.',
       severity: 'error',
       from: { pathNot: ['^services/adapters/', '^projections/sinks/', '^ops/'] },
-      to: { path: 'node_modules/(lmdb|pg|kafkajs|ioredis|chdb)/' },
+      to: { path: 'node_modules/(lmdb|pg|kafkajs|ioredis|chdb|stripe)/' },
     },
     {
       name: 'no-cycles',

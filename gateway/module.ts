@@ -11,12 +11,14 @@ import { contextOf } from './auth/actor.js';
 import { BoardQueries } from './graphql/boards.js';
 import { Money } from './graphql/money.js';
 import { Mutations } from './graphql/mutations.js';
+import { PaymentsResolver } from './graphql/payments.js';
 import { ProjectionQueries } from './graphql/projections.js';
 import { AgentFields, MatchFields, Queries } from './graphql/queries.js';
 import { type GatewayPorts, PORTS } from './ports.js';
 import { problemOf, statusOf } from './problem.js';
 import { HealthController } from './rest/health.js';
 import { ProblemFilter } from './rest/problem-filter.js';
+import { StripeWebhookController } from './rest/stripe-webhook.js';
 
 const QUERY_DEPTH_MAX = 8;
 
@@ -45,9 +47,9 @@ export function gatewayModule(options: {
         errorFormatter: (execution) => formatErrors(execution, ports),
       }),
     ],
-    controllers: [HealthController],
+    controllers: [HealthController, StripeWebhookController],
     providers: [
-      ...[Queries, BoardQueries, Money, MatchFields, AgentFields, Mutations, ProjectionQueries],
+      ...[Queries, BoardQueries, Money, MatchFields, AgentFields, Mutations, PaymentsResolver, ProjectionQueries],
       { provide: APP_FILTER, useClass: ProblemFilter },
     ],
   };

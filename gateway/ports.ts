@@ -5,7 +5,8 @@ import type { Strength } from '../projections/leaderboards/bradley-terry.js';
 import type { HotBoards } from '../projections/leaderboards/hot.js';
 import type { BoardRequest } from '../projections/leaderboards/query.js';
 import type { AgentRuntime } from '../services/agents/index.js';
-import type { Actor, Artifacts, Clock, Ids } from '../services/kernel/index.js';
+import { type Actor, AgonError, type Artifacts, type Clock, type Ids } from '../services/kernel/index.js';
+import type { PaymentProvider } from '../services/payments/index.js';
 import type { WalletState } from '../services/wallet/index.js';
 
 /** One part of the arena that must work before the gateway says it is ready. */
@@ -23,6 +24,10 @@ export interface GatewayPorts {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly rakeBps: number;
+  /** Who takes real money; undefined where there are play credits only. */
+  readonly payments: PaymentProvider | undefined;
+  /** How long after a deposit its money can be withdrawn. */
+  readonly depositClearingS: number;
   readonly disputeWindowMs: number;
   /** What a seat of a match costs in COMPUTE. */
   readonly computeCents: string;
@@ -49,6 +54,15 @@ export interface GatewayPorts {
   onInternalError(error: unknown): void;
   /** The actor behind a bearer token, if it is one of ours. */
   actorOf(token: string): Actor | undefined;
+}
+
+/** The payment provider, or a refusal that says how to get one. */
+export function providerIn({ payments }: Pick<GatewayPorts, 'payments'>): PaymentProvider {
+  if (payments) return payments;
+  throw new AgonError(
+    'PAYMENTS.NOT_CONFIGURED',
+    'This arena has play credits only. Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET, or start it with --stripe-sandbox.',
+  );
 }
 
 /** The provider token of the ports. */

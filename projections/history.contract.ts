@@ -12,9 +12,10 @@ import {
   type RecordedEvent,
   SYSTEM,
 } from '../services/kernel/index.js';
+import { payments, RequestCheckout, TakeNotice } from '../services/payments/index.js';
 import { GrantCredits, wallet } from '../services/wallet/index.js';
 
-const contexts = [accounts, agents, wallet, arena];
+const contexts = [accounts, agents, wallet, arena, payments];
 const AT = '2026-01-01T00:00:00.000Z';
 const DIGEST = 'a'.repeat(64);
 
@@ -35,6 +36,15 @@ export async function playedHistory(matches = 24): Promise<readonly RecordedEven
     await send(agents, new SubmitAgent({ ownerId: accountId, name: 'bot', games: ['a', 'b'], ...code }, meta()));
   }
   await send(agents, new PublishVersion({ ownerId: 'ada', name: 'bot', ...code, codeDigest: 'b'.repeat(64) }, meta()));
+
+  const payment = { accountId: 'dee', paymentId: derivedId('history', 'payment') };
+  const price = { amountCents: '5000', currency: 'USD' } as const;
+  await send(payments, new RequestCheckout({ ...payment, order: { kind: 'deposit', ...price, clearingS: 0 } }, meta()));
+  const told = [
+    { kind: 'paid', ...payment, ...price, chargeId: 'pi_1' },
+    { kind: 'payout-account', accountId: 'dee', payoutAccountId: 'acct_1', enabled: true, asOfS: 1 },
+  ] as const;
+  for (const notice of told) await send(payments, new TakeNotice({ accountId: 'dee', notice }, meta()));
 
   let seen = 0;
   const react = async () => {

@@ -4,12 +4,13 @@ import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
 import { runSeed, type SeedResult } from './append.js';
 import { withServer } from './databases.js';
+import { type PayoutResult, runPayoutSeed } from './payout.js';
 import { type RebuildResult, runRebuildSeed } from './rebuilds.js';
 import { type DrainResult, type RunnerResult, runDrain, runRunnerSeed } from './runner.js';
 import { runSettleSeed, type SettleResult } from './settle.js';
 import { Reader } from './torn.js';
 
-const help = `Usage: npm run chaos -- append|runner|settle|projections [--seeds N] [--seed S] [--drain N] [--json]
+const help = `Usage: npm run chaos -- append|runner|settle|payout|projections [--seeds N] [--seed S] [--drain N] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
@@ -17,7 +18,9 @@ const help = `Usage: npm run chaos -- append|runner|settle|projections [--seeds 
   runner    runners killed at seeded moments in the middle of matches: every match ends with exactly
             one outcome, and money sums to zero; then a long queue is drained, with stops in between
   settle    a house that plays for money killed around escrow, settlement, payout and reversal:
-            after the restart money sums to zero and no match pays a wallet twice
+            after the restart money sums to zero and no match pays a wallet twice; then payout
+  payout    a process killed around webhooks and transfers, against a stand-in for Stripe that repeats,
+            reorders and loses: one credit a payment, one transfer a withdrawal, and money sums to zero
   projections  projectors killed at seeded moments of batching, rebuilding and swapping: the rows of every
             view must equal a rebuild from scratch, by hash
 
@@ -47,7 +50,7 @@ try {
     exit(0);
   }
   const [run = '', ...more] = positionals;
-  if (!['append', 'runner', 'settle', 'projections'].includes(run) || more.length > 0) {
+  if (!['append', 'runner', 'settle', 'payout', 'projections'].includes(run) || more.length > 0) {
     refuse(`There is no chaos run "${positionals.join(' ')}".`);
   }
   const count = wholeNumber('--seeds', values.seeds);
@@ -59,10 +62,18 @@ try {
     const results = await withServer((serverUrl) => appendAll(seeds, serverUrl));
     exit(report(results, seconds(), values.json));
   }
-  if (run === 'settle') exit(reportSettle(await lanes('settle', seeds, runSettleSeed), seconds(), values.json));
   if (run === 'projections') {
     const results = await withServer((serverUrl) => lanes(run, seeds, (seed) => runRebuildSeed(seed, serverUrl)));
     exit(reportRebuilds(results, seconds(), values.json));
+  }
+  if (run === 'settle' || run === 'payout') {
+    const settled = run === 'settle' ? await lanes('settle', seeds, runSettleSeed) : undefined;
+    const paid = await lanes('payout', seeds, runPayoutSeed);
+    const summary = { chaos: run, ...(settled ? settleSummary(settled) : {}), ...payoutSummary(paid) };
+    const failures = [...(settled ?? []), ...paid].flatMap(({ seed, failures: all }) =>
+      all.map((what) => ({ seed, what })),
+    );
+    exit(reportMoney({ ...summary, failures }, seconds(), values.json));
   }
   const drain = values.seed === undefined ? Number(values.drain) : 0;
   if (drain !== 0) wholeNumber('--drain', values.drain);
@@ -214,24 +225,49 @@ function reportRunner(
   return good ? 0 : 1;
 }
 
-function reportSettle(results: readonly SettleResult[], seconds: number, json: boolean): number {
-  const sum = (of: (result: SettleResult) => number) => results.reduce((total, result) => total + of(result), 0);
-  const failures = results.flatMap(({ seed, failures }) => failures.map((what) => ({ seed, what })));
-  const summary = {
-    chaos: 'settle',
-    seeds: results.length,
-    kills: sum((result) => result.kills),
-    settled: sum((result) => result.settled),
-    payouts: sum((result) => result.payouts),
-    failures,
-    seconds: Math.round(seconds * 10) / 10,
+function total<Result>(results: readonly Result[], of: (result: Result) => number): number {
+  return results.reduce((sum, result) => sum + of(result), 0);
+}
+
+function settleSummary(results: readonly SettleResult[]) {
+  return {
+    houses: results.length,
+    housesKilled: total(results, ({ kills }) => kills),
+    settled: total(results, ({ settled }) => settled),
+    payouts: total(results, ({ payouts }) => payouts),
   };
-  if (json) stdout.write(`${JSON.stringify(summary)}\n`);
+}
+
+function payoutSummary(results: readonly PayoutResult[]) {
+  return {
+    tills: results.length,
+    tillsKilled: total(results, ({ kills }) => kills),
+    payments: total(results, ({ payments }) => payments),
+    transfers: total(results, ({ transfers }) => transfers),
+  };
+}
+
+interface MoneySummary extends Partial<ReturnType<typeof settleSummary>>, ReturnType<typeof payoutSummary> {
+  readonly chaos: string;
+  readonly failures: readonly { readonly seed: number; readonly what: string }[];
+}
+
+function reportMoney(summary: MoneySummary, seconds: number, json: boolean): number {
+  const { failures } = summary;
+  const took = Math.round(seconds * 10) / 10;
+  const good = failures.length === 0 ? 'yes' : 'NO';
+  if (json) stdout.write(`${JSON.stringify({ ...summary, seconds: took })}\n`);
   else {
+    const { houses, housesKilled, settled, payouts, tills, tillsKilled, payments, transfers } = summary;
+    if (houses !== undefined) {
+      stdout.write(
+        `${houses} seeds, ${housesKilled} kills, ${settled} matches settled with ${payouts} payouts; ` +
+          `money sums to zero and nobody is paid twice: ${good}\n`,
+      );
+    }
     stdout.write(
-      `${summary.seeds} seeds, ${summary.kills} kills, ${summary.settled} matches settled with ${summary.payouts} payouts; ` +
-        `money sums to zero and nobody is paid twice: ${failures.length === 0 ? 'yes' : 'NO'}\n` +
-        `${failures.length} failures in ${summary.seconds} s\n`,
+      `${tills} seeds, ${tillsKilled} kills, ${payments} payments and ${transfers} transfers; ` +
+        `one credit a payment, one transfer a withdrawal: ${good}\n${failures.length} failures in ${took} s\n`,
     );
   }
   return failures.length === 0 ? 0 : 1;

@@ -7,6 +7,7 @@ import { type Config, isAgonError, parseConfig } from '../../services/kernel/ind
 import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
+import { buyCredits, deposit, endPlan, onboard, showPayments, showPlans, subscribe, withdraw } from './payments.js';
 import {
   type BoardFlags,
   listMatches,
@@ -32,6 +33,9 @@ const count = (min: number, max: number) => (text: string) => {
   if (!Number.isInteger(value) || value < min || value > max) throw new InvalidArgumentError(`It is ${min} to ${max}.`);
   return value;
 };
+
+const sandboxOf = (flag: string | true | undefined) =>
+  flag === undefined ? {} : { sandbox: { port: flag === true ? 4610 : count(0, 65_535)(flag) } };
 
 const gameList = (text: string) => text.split(',').map((name) => gameNamed(name.trim()).name);
 
@@ -74,10 +78,12 @@ command(
   .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
   .option('--egress <policy.json>', 'which agents the runner inside lets reach what on the network (default: none)')
   .option('--no-ladder', 'start empty, without house agents')
+  .option('--deposit-clearing-s <n>', 'seconds after which a deposit can be withdrawn (default: 604800, a week)')
+  .option('--stripe-sandbox [port]', 'take payments by a stand-in for Stripe, on this machine alone (default: 4610)')
   .action(
     run(async (flags) => {
-      const { ladder, json, ...rest } = flags;
-      return (await serving()).start(config(rest), { ladder, json });
+      const { ladder, json, stripeSandbox, ...rest } = flags;
+      return (await serving()).start(config(rest), { ladder, json, ...sandboxOf(stripeSandbox) });
     }),
   );
 
@@ -102,6 +108,7 @@ command(program, 'demo', 'Play a ladder of the house agents in a folder of its o
   .option('--matches <n>', 'how many matches', count(1, 100_000), 100)
   .option('--seed <text>', 'the same seed gives the same matches', 'demo')
   .option('--games <list>', `of ${gameNames.join(', ')}, with commas between (default: the two quick ones)`, gameList)
+  .option('--payments', 'deposits, refunds and a chargeback on top, by the stand-in for Stripe', false)
   .addHelpText(
     'after',
     '\nExamples:\n  agon demo --matches 200 --json\n  agon demo --matches 24 --games chess,leduc-holdem',
@@ -224,10 +231,55 @@ command(match, 'play', 'Play one match between any agents, here and now, and dra
   .addHelpText('after', '\nExample:\n  agon match play mine.js minimax --game tic-tac-toe')
   .action(run((agents: string[], flags) => playOnce(agents, flags)));
 
+const wallet = program
+  .command('wallet')
+  .description('Look at wallets, pay in and out, and cap spending.')
+  .exitOverride();
+const account = ['<account>', 'whose wallet'] as const;
+const currency = new Option('--currency <code>', 'of the amount').choices(['USD', 'EUR', 'GBP']).default('USD');
+const wait = ['--wait', 'until it is paid or given up', false] as const;
+command(wallet, 'deposit', 'Open a page on which money can be paid into a wallet.')
+  .argument(...account)
+  .argument('<amount>', 'like 12 or 12.50')
+  .addOption(currency)
+  .option(...wait)
+  .addHelpText('after', '\nExample:\n  agon wallet deposit ada 25')
+  .action(run((name: string, amount: string, flags) => deposit(dataDirOf(flags), name, amount, flags)));
+command(wallet, 'withdraw', 'Pay money out of a wallet to its payout account. Exits 1 if it is refused.')
+  .argument(...account)
+  .argument('<amount>', 'like 12 or 12.50')
+  .addOption(currency)
+  .action(run((name: string, amount: string, flags) => withdraw(dataDirOf(flags), name, amount, flags)));
+command(wallet, 'onboard', 'Set up the account that withdrawals go to.')
+  .argument(...account)
+  .action(run((name: string, flags: Flags) => onboard(dataDirOf(flags), name, flags)));
+command(wallet, 'buy-credits', 'Open a page on which a pack of compute credits can be paid.')
+  .argument(...account)
+  .argument('<pack>', 'see "agon plan list"')
+  .option(...wait)
+  .action(run((name: string, pack: string, flags) => buyCredits(dataDirOf(flags), name, pack, flags)));
+command(wallet, 'payments', 'Show the newest payments and withdrawals.')
+  .argument(...account)
+  .action(run((name: string, flags: Flags) => showPayments(dataDirOf(flags), name, flags)));
+
+const plan = program.command('plan').description('Plans: what they allow, and who is on which.').exitOverride();
+command(plan, 'list', 'Show the plans with their limits, and the packs of compute credits.').action(
+  run((flags: Flags) => showPlans(dataDirOf(flags), undefined, flags)),
+);
+command(plan, 'show', "Show an owner's plan among the others.")
+  .argument(...account)
+  .action(run((name: string, flags: Flags) => showPlans(dataDirOf(flags), name, flags)));
+command(plan, 'subscribe', 'Open a page on which a plan can be taken.')
+  .argument(...account)
+  .argument('<plan>', 'pro or team')
+  .option(...wait)
+  .action(run((name: string, planId: string, flags) => subscribe(dataDirOf(flags), name, planId, flags)));
+command(plan, 'end', 'End the plan; the free one is what remains.')
+  .argument(...account)
+  .action(run((name: string, flags: Flags) => endPlan(dataDirOf(flags), name, flags)));
 /** The same here: the ledger's check takes a database driver. */
 const money = () => import('./money.js');
 
-const wallet = program.command('wallet').description('Look at wallets and cap their spending.').exitOverride();
 command(wallet, 'show', 'Show what a wallet holds, what of it can be withdrawn, and its budgets.')
   .argument('<account>', 'whose wallet')
   .action(run(async (account: string, flags) => (await money()).showWallet(dataDirOf(flags), account, flags)));

@@ -6,7 +6,8 @@ import { ledgerSums, listBalances } from '../../projections/balances/query.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
 import { asDatabaseError } from '../../projections/sinks/database.js';
 import { type Config, formatMoney } from '../../services/kernel/index.js';
-import { type Arena, startArena } from '../embedded/arena.js';
+import { type Arena, type ArenaOptions, startArena } from '../embedded/arena.js';
+import { type CashierResult, playPayments } from '../embedded/cashier.js';
 import { LADDER_GAMES, ladderResult, playLadder } from '../embedded/ladder.js';
 import { colour, EXIT, type OutputOptions, print, progress } from './output.js';
 import { leaderboardText } from './read.js';
@@ -16,10 +17,14 @@ import { verifyStore } from './verify.js';
 /** Matches that the house plays on the first start, so that there is something to look at. */
 export const FIRST_LADDER = { matches: 120, seed: 'house' } as const;
 
-export async function start(config: Config, options: OutputOptions & { ladder: boolean }): Promise<number> {
+export async function start(
+  config: Config,
+  options: OutputOptions & Pick<ArenaOptions, 'sandbox'> & { ladder: boolean },
+): Promise<number> {
   const { signal, done } = untilSignal();
   const say = (text: string) => void (options.json ? stderr : stdout).write(`${text}\n`);
   const arena = await startArena(config, {
+    ...(options.sandbox ? { sandbox: options.sandbox } : {}),
     onStep: (step) => stderr.isTTY && stderr.write(`\r\u001b[Kstarting ${step}`),
   });
   if (stderr.isTTY) stderr.write('\r\u001b[K');
@@ -30,8 +35,11 @@ export async function start(config: Config, options: OutputOptions & { ladder: b
     if (!signal.aborted) {
       const events = await arena.store.lastPosition();
       const grpc = arena.grpcAddress();
-      if (options.json) print(options, { url, graphql: `${url}/graphql`, grpc, dataDir: config.dataDir, events }, '');
-      else say(banner(url, grpc, config.dataDir, events));
+      const { payments } = arena;
+      const stripe = arena.sandbox?.url;
+      const json = { url, graphql: `${url}/graphql`, grpc, stripe, payments, dataDir: config.dataDir, events };
+      if (options.json) print(options, json, '');
+      else say(banner(arena, url, events));
       await done;
     }
     if (!options.json) say('stopping');
@@ -59,15 +67,17 @@ async function firstLadder(arena: Arena, signal: AbortSignal): Promise<void> {
   bar.end();
 }
 
-const banner = (url: string, grpc: string | undefined, dataDir: string, events: number) =>
+const banner = ({ config, payments, sandbox, grpcAddress }: Arena, url: string, events: number) =>
   [
     `${colour.bold('Agon')} is ready.`,
     '',
     `  GraphQL     ${colour.cyan(`${url}/graphql`)}`,
     `  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`,
     `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
-    ...(grpc ? [`  runners     agon runner --arena ${grpc}`] : []),
-    `  data        ${dataDir}  (${events} events)`,
+    ...(grpcAddress() ? [`  runners     agon runner --arena ${grpcAddress()}`] : []),
+    `  payments    ${payments}`,
+    ...(sandbox ? [`              its dashboard: ${colour.cyan(`${sandbox.url}/dashboard`)}`] : []),
+    `  data        ${config.dataDir}  (${events} events)`,
     '',
     '  In another terminal: npx agon leaderboard, npx agon match list, npx agon log tail',
     '  Ctrl-C drains and stops.',
@@ -77,6 +87,7 @@ interface DemoOptions {
   readonly matches: number;
   readonly seed: string;
   readonly games?: readonly string[];
+  readonly payments: boolean;
 }
 
 export async function demo(
@@ -85,7 +96,7 @@ export async function demo(
 ): Promise<number> {
   const { signal } = untilSignal();
   const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'agon-demo-'));
-  const arena = await startArena(config(dataDir));
+  const arena = await startArena(config(dataDir), options.payments ? { sandbox: { port: 0 } } : {});
   const bar = progress('playing');
   let finished = false;
   try {
@@ -99,9 +110,10 @@ export async function demo(
     });
     bar.end();
     if (signal.aborted) return EXIT.interrupted;
+    const paid = options.payments ? await payments(arena, options.seed) : undefined;
     finished = true;
     const seconds = (performance.now() - startedMs) / 1000;
-    const result = await demoResult(arena, options, seconds);
+    const result = await demoResult(arena, options, seconds, paid);
     print(options, result.json, result.text);
     return result.good ? EXIT.ok : EXIT.failed;
   } catch (error) {
@@ -113,7 +125,13 @@ export async function demo(
   }
 }
 
-async function demoResult(arena: Arena, options: DemoOptions, seconds: number) {
+/** Webhooks come over the network, so the doors have to be open. */
+async function payments(arena: Arena, seed: string): Promise<CashierResult> {
+  await arena.listen();
+  return playPayments(arena, seed);
+}
+
+async function demoResult(arena: Arena, options: DemoOptions, seconds: number, paid: CashierResult | undefined) {
   const { database, store, config } = arena;
   const { settled, voided } = await ladderResult(arena, options.seed, options.matches);
   const boards = await Promise.all(
@@ -132,6 +150,7 @@ async function demoResult(arena: Arena, options: DemoOptions, seconds: number) {
     seconds: Number(seconds.toFixed(2)),
     leaderboard: Object.fromEntries(boards),
     balances,
+    ...(paid ? { payments: paid } : {}),
     ledgerSum: Number(ledgerSum),
     log,
     seed: options.seed,
@@ -143,6 +162,11 @@ async function demoResult(arena: Arena, options: DemoOptions, seconds: number) {
       (row) => `  ${row.account.padEnd(16)} ${formatMoney(row.balanceCents).padStart(12)} ${row.currency}`,
     ),
     '',
+    ...(paid
+      ? [
+          `${paid.deposits} deposits, ${paid.refunds} refunds, ${paid.chargebacks} chargeback, ${paid.withdrawals} withdrawal.`,
+        ]
+      : []),
     `${settled} of ${options.matches} matches settled in ${seconds.toFixed(1)} s; the ledger sums to ${formatMoney(ledgerSum)}; ` +
       `${log.events} events ${log.verified ? 'verified' : 'NOT VERIFIED'}.`,
     `The data stays in ${config.dataDir}; look around with --data ${config.dataDir}, and delete it when done.`,

@@ -51,11 +51,13 @@ import {
 } from '../../services/kernel/index.js';
 import { readWallet } from '../../services/wallet/index.js';
 import { startPostgres } from '../engines/postgres.js';
+import type { Sandbox } from '../stripe-sandbox/server.js';
 import { version } from '../version.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { followExpiry } from './expiry.js';
 import { Metrics } from './metrics.js';
+import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
 import { runPolicy } from './policies.js';
 import { statusOf, Trouble } from './status.js';
 import { Strengths } from './strengths.js';
@@ -77,6 +79,10 @@ export interface Arena {
   settled(): Promise<void>;
   /** Opens the doors; resolves with the address. */
   listen(): Promise<string>;
+  /** Who takes real money here, in words. */
+  readonly payments: string;
+  /** The stand-in for Stripe, if it was asked for. */
+  readonly sandbox: Sandbox | undefined;
   /** host:port of the door for runners, once it is open. */
   grpcAddress(): string | undefined;
   stop(): Promise<void>;
@@ -85,6 +91,8 @@ export interface Arena {
 export interface ArenaOptions {
   readonly clock?: Clock;
   readonly ids?: Ids;
+  /** Payments by the stand-in for Stripe. */
+  readonly sandbox?: SandboxChoice;
   /** Called with the name of each part as it comes up. */
   readonly onStep?: (step: string) => void;
 }
@@ -169,6 +177,14 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       if (sameToken(given, token)) return { id: 'operator', role: 'operator' };
       return sameToken(given, runnerToken) ? { id: 'runner', role: 'runner' } : undefined;
     };
+    const address = { url: `http://${config.host}:${config.port}` };
+    const { sandbox: choice } = options;
+    const { provider, sandbox } = await paymentsFrom(config, {
+      ...{ clock, url: () => address.url },
+      ...(choice ? { sandbox: choice } : {}),
+    });
+    if (sandbox) started('sandbox', sandbox, () => sandbox.stop());
+    const payments = provider?.title ?? 'play credits only: there is no key for Stripe';
     const ports: GatewayPorts = {
       database,
       artifacts,
@@ -176,6 +192,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       clock,
       ids,
       rakeBps: config.rakeBps,
+      payments: provider,
+      depositClearingS: config.depositClearingS,
       disputeWindowMs: config.disputeWindowHours * 3_600_000,
       computeCents: `${config.computePrice}`,
       walletOf: (accountId) => readWallet(store, upcast, accountId),
@@ -187,7 +205,10 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       strengths: (board) => strengths.of(board),
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source, runtime) => pool.check(source, runtime),
-      status: () => statusOf({ store, database, consumers, trouble, checkpoints, projections }),
+      status: async () => [
+        ...(await statusOf({ store, database, consumers, trouble, checkpoints, projections })),
+        { part: 'payments', ready: true, detail: payments },
+      ],
       visible: async (position) => {
         await untilSeen(consumers, position);
         await hot.settled();
@@ -216,6 +237,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const queue = new WorkQueue(clock);
     const work = await followWork({ store, checkpoints, queue, clock, execute, onRetry });
     started('work', work, () => work.stop());
+    if (provider) {
+      const outgoing = await followPayments({ store, checkpoints, provider, clock, execute, onRetry });
+      started('payments', outgoing, () => outgoing.stop());
+      watched('payments.outgoing', outgoing);
+    }
     const { leaseMs, runner: inside, grpcPort } = config;
     const desk = { store, artifacts, queue, live: new LiveMatches(), clock, ids, leaseMs, execute };
     watched('runner', work);
@@ -238,6 +264,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     let grpcAddress: string | undefined;
     const openDoors = async () => {
       const url = await listen(app, config, folder);
+      address.url = url;
       if (grpcPort !== undefined) {
         const door = { ...desk, actorOf, onInternalError: ports.onInternalError };
         const grpc = await serveRunners(door, { host: config.host, port: grpcPort });
@@ -258,6 +285,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       status: ports.status,
       settled: () => untilSettled(store, consumers),
       listen: openDoors,
+      payments,
+      sandbox,
       grpcAddress: () => grpcAddress,
       stop,
     };
@@ -269,7 +298,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
 
 async function createGateway(module: DynamicModule): Promise<INestApplication> {
   const adapter = new FastifyAdapter({ bodyLimit: 2 * 1024 * 1024, forceCloseConnections: true });
-  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, { logger: false });
+  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
+    logger: false,
+    // Webhooks are signed as they were sent, byte by byte.
+    rawBody: true,
+  });
   await app.init();
   await adapter.getInstance().ready();
   return app;

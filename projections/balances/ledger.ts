@@ -1,5 +1,6 @@
 import type { ArenaEvent } from '../../services/arena/index.js';
 import { invariant, type RecordedEvent } from '../../services/kernel/index.js';
+import type { PaymentEvent } from '../../services/payments/index.js';
 import type { WalletEvent } from '../../services/wallet/index.js';
 import type { PostingRow } from './table.js';
 
@@ -39,7 +40,8 @@ function transfer(from: string, to: string, currency: string, amount: string | b
 
 export type MoneyEvent =
   | Exclude<WalletEvent, { type: 'HoldRefused' | 'WalletFrozen' | 'WalletUnfrozen' | 'BudgetSet' }>
-  | Extract<ArenaEvent, { type: 'MatchSettled' | 'MatchReversed' }>;
+  | Extract<ArenaEvent, { type: 'MatchSettled' | 'MatchReversed' }>
+  | Extract<PaymentEvent, { type: 'PlanPaid' }>;
 export type RecordedMoney = RecordedEvent & MoneyEvent;
 
 /** The double entry of each money event. */
@@ -85,6 +87,8 @@ function linesOf(event: RecordedMoney): Line[] {
       const { accountId, currency, amountCents } = event.data;
       return transfer(player(accountId), owed(accountId), currency, amountCents);
     }
+    case 'PlanPaid':
+      return transfer(STRIPE, 'house:plans', event.data.currency, event.data.amountCents);
     case 'MatchSettled':
       return transfer('escrow', 'house:rake', event.data.currency, event.data.rakeCents);
     case 'MatchReversed':

@@ -37,5 +37,6 @@ export const balancesView = defineView<MoneyEvent>({
     DebtRepaid: posted,
     MatchSettled: posted,
     MatchReversed: posted,
+    PlanPaid: posted,
   },
 });

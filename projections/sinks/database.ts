@@ -1,13 +1,18 @@
 import { DataSource } from 'typeorm';
 import { AgonError } from '../../services/kernel/index.js';
-import { Foundation1760000000000, Ledger1763280000000, Ratings1763200000000 } from './migrations.js';
+import {
+  Foundation1760000000000,
+  Ledger1763280000000,
+  Payments1763280001000,
+  Ratings1763200000000,
+} from './migrations.js';
 
 /** Opens the read models' database and brings its tables up to date. */
 export async function openDatabase(url: string): Promise<DataSource> {
   const db = new DataSource({
     type: 'postgres',
     url,
-    migrations: [Foundation1760000000000, Ratings1763200000000, Ledger1763280000000],
+    migrations: [Foundation1760000000000, Ratings1763200000000, Ledger1763280000000, Payments1763280001000],
     migrationsTableName: 'migrations',
     logging: false,
     poolSize: 10,

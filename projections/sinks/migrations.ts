@@ -68,6 +68,41 @@ BEGIN
   RETURN NULL;
 END $$`;
 
+export class Payments1763280001000 implements MigrationInterface {
+  readonly name = 'Payments1763280001000';
+
+  up = (runner: QueryRunner) => carryOut(runner, PAYMENTS);
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TABLE payments, payers');
+  }
+}
+
+const PAYMENTS = `
+CREATE TABLE payments (
+  payment_id text COLLATE "C" PRIMARY KEY,
+  account_id text COLLATE "C" NOT NULL,
+  kind text NOT NULL,
+  amount_cents numeric(38, 0) NOT NULL,
+  currency text NOT NULL,
+  status text NOT NULL,
+  url text,
+  detail text NOT NULL,
+  requested_at timestamptz NOT NULL,
+  updated_at timestamptz NOT NULL,
+  position int8 NOT NULL
+);;
+CREATE INDEX payments_by_account ON payments (account_id, position DESC);;
+CREATE TABLE payers (
+  account_id text COLLATE "C" PRIMARY KEY,
+  plan_id text NOT NULL,
+  plan_status text NOT NULL,
+  payout_account_id text,
+  payouts_enabled bool NOT NULL,
+  payout_detail text NOT NULL
+);;
+`;
+
 async function carryOut(runner: QueryRunner, statements: string): Promise<void> {
   for (const statement of statements.split(/;;\s*/)) if (statement.trim()) await runner.query(statement);
 }

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { parseConfig } from './config.js';
 
@@ -15,6 +16,11 @@ describe('the configuration', () => {
       leaseMs: 30_000,
       cells: availableParallelism(),
       rakeBps: 1000,
+      stripeSecretKey: undefined,
+      stripeWebhookSecret: undefined,
+      stripeUrl: 'https://api.stripe.com',
+      publicUrl: undefined,
+      depositClearingS: 604_800,
       disputeWindowHours: 48,
       computePrice: 0,
       logLevel: 'warn',
@@ -57,5 +63,28 @@ describe('the configuration', () => {
 
   it('cannot be changed afterwards', () => {
     expect(Object.isFrozen(parseConfig())).toBe(true);
+  });
+
+  describe('of payments', () => {
+    const keys = { STRIPE_SECRET_KEY: 'sk_test_abc', STRIPE_WEBHOOK_SECRET: 'whsec_abc,whsec_def' };
+
+    it('has the keys, and shows them to nobody who only looks', () => {
+      const config = parseConfig({}, keys);
+      expect(config.stripeSecretKey?.reveal()).toBe('sk_test_abc');
+      for (const shown of [JSON.stringify(config), inspect(config, { depth: 9 }), `${config.stripeWebhookSecret}`]) {
+        expect(shown).not.toMatch(/abc/);
+      }
+    });
+
+    it.each([
+      [{ ...keys, STRIPE_WEBHOOK_SECRET: undefined }, /STRIPE_WEBHOOK_SECRET is missing/],
+      [{ ...keys, STRIPE_SECRET_KEY: undefined }, /STRIPE_SECRET_KEY is missing/],
+      [{ ...keys, STRIPE_SECRET_KEY: 'pk_test_abc' }, /STRIPE_SECRET_KEY\) is not usable: must start with sk_test_/],
+      [{ ...keys, STRIPE_WEBHOOK_SECRET: 'abc' }, /must start with whsec_/],
+      [{ ...keys, AGON_STRIPE_URL: 'http://example.org' }, /must be https, or http on this machine/],
+    ])('refuses what cannot work, without showing it: %#', (env, says) => {
+      expect(() => parseConfig({}, env)).toThrow(says);
+      expect(() => parseConfig({}, env)).not.toThrow(/abc/);
+    });
   });
 });

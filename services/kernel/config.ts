@@ -8,6 +8,40 @@ const whole = (min: number, max: number) => {
   return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
 };
 
+/** Something that is used and never shown: printed, logged or written as JSON, it is only "[secret]". */
+export class Secret {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  reveal(): string {
+    return this.#text;
+  }
+
+  toString(): string {
+    return '[secret]';
+  }
+
+  toJSON(): string {
+    return '[secret]';
+  }
+}
+
+const secret = (pattern: RegExp, error: string) =>
+  z
+    .string()
+    .regex(pattern, { error })
+    .transform((text) => new Secret(text))
+    .optional();
+
+/** Plain HTTP only to this very machine: keys and amounts do not cross a network in clear. */
+const providerUrl = z.url().refine((text) => {
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || (protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(hostname));
+}, 'must be https, or http on this machine');
+
 /** Every setting, with its environment variable. Flags of the command line override the environment. */
 const settings = {
   dataDir: { env: 'AGON_DATA', schema: z.string().min(1).default('.agon') },
@@ -19,6 +53,18 @@ const settings = {
   cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
   egress: { env: 'AGON_EGRESS', schema: z.string().min(1).optional() },
   rakeBps: { env: 'AGON_RAKE_BPS', schema: whole(500, 1500).default(1000) },
+  stripeSecretKey: {
+    env: 'STRIPE_SECRET_KEY',
+    schema: secret(/^[sr]k_(test|live)_\w+$/, 'must start with sk_test_, sk_live_, rk_test_ or rk_live_'),
+  },
+  // Several with commas between: Stripe has one secret an endpoint, and connected accounts have an endpoint of their own.
+  stripeWebhookSecret: {
+    env: 'STRIPE_WEBHOOK_SECRET',
+    schema: secret(/^whsec_\S+(,whsec_\S+)*$/, 'must start with whsec_'),
+  },
+  stripeUrl: { env: 'AGON_STRIPE_URL', schema: providerUrl.default('https://api.stripe.com') },
+  publicUrl: { env: 'AGON_PUBLIC_URL', schema: z.url().optional() },
+  depositClearingS: { env: 'AGON_DEPOSIT_CLEARING_S', schema: whole(0, 31_536_000).default(604_800) },
   disputeWindowHours: { env: 'AGON_DISPUTE_WINDOW_HOURS', schema: whole(0, 8_760).default(48) },
   computePrice: { env: 'AGON_COMPUTE_PRICE', schema: whole(0, 1_000_000).default(0) },
   logLevel: {
@@ -45,6 +91,14 @@ export interface Config {
   readonly egress: string | undefined;
   /** The house's share of a decided pot, in hundredths of a percent: 500 to 1500. */
   readonly rakeBps: number;
+  /** Without it, there are play credits and nothing else. */
+  readonly stripeSecretKey: Secret | undefined;
+  readonly stripeWebhookSecret: Secret | undefined;
+  readonly stripeUrl: string;
+  /** Where people reach the gateway, for the way back from a payment; the address it listens on when left out. */
+  readonly publicUrl: string | undefined;
+  /** How long after a deposit its money can be withdrawn. */
+  readonly depositClearingS: number;
   /** How long winnings can be played with before they can be withdrawn. */
   readonly disputeWindowHours: number;
   /** What a seat of a match costs, in hundredths of a compute credit; 0 lets everybody play for free. */
@@ -75,10 +129,16 @@ export function parseConfig(
     const parsed = setting.schema.safeParse(raw === '' ? undefined : raw);
     if (!parsed.success) {
       const why = parsed.error.issues[0]?.message ?? 'not valid';
-      throw new AgonError('CONFIG.INVALID', `${name} (${setting.env}) is "${String(raw)}": ${why}.`, { setting: name });
+      // What is nearly a secret is not shown either.
+      const shown = /secret/i.test(name) ? 'not usable' : `"${String(raw)}"`;
+      throw new AgonError('CONFIG.INVALID', `${name} (${setting.env}) is ${shown}: ${why}.`, { setting: name });
     }
     values[name] = parsed.data;
   }
   const config = values as unknown as Config;
+  if ((config.stripeSecretKey === undefined) !== (config.stripeWebhookSecret === undefined)) {
+    const missing = config.stripeSecretKey ? 'STRIPE_WEBHOOK_SECRET' : 'STRIPE_SECRET_KEY';
+    throw new AgonError('CONFIG.INVALID', `${missing} is missing: Stripe needs the key and the secret of the webhook.`);
+  }
   return Object.freeze({ ...config, dataDir: resolve(config.dataDir) });
 }

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { accountEvents } from '../accounts/index.js';
 import { agentEvents } from '../agents/index.js';
 import { arenaEvents } from '../arena/index.js';
+import { paymentEvents } from '../payments/index.js';
 import { runnerEvents } from '../runners/index.js';
 import { walletEvents } from '../wallet/index.js';
 import { type Catalogue, defineEvents } from './catalogue.js';
@@ -21,7 +22,14 @@ function filesOf(context: string): Map<string, string> {
   return new Map(readdirSync(folder).map((file) => [file, readFileSync(join(folder, file), 'utf8')]));
 }
 
-const catalogues: readonly Catalogue[] = [accountEvents, agentEvents, arenaEvents, runnerEvents, walletEvents];
+const catalogues: readonly Catalogue[] = [
+  accountEvents,
+  agentEvents,
+  arenaEvents,
+  paymentEvents,
+  runnerEvents,
+  walletEvents,
+];
 
 describe('golden events', () => {
   it.each(catalogues)('of $context are all there and still read as they were meant', (catalogue) => {

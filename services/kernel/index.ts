@@ -1,7 +1,7 @@
 export { canonical, type Json } from './canonical.js';
 export * from './catalogue.js';
 export * from './command.js';
-export { type Config, parseConfig } from './config.js';
+export { type Config, parseConfig, Secret } from './config.js';
 export * from './decider.js';
 export * from './errors.js';
 export * from './event.js';

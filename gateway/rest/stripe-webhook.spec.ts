@@ -1,0 +1,189 @@
+import { createHmac } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Arena, startArena } from '../../ops/embedded/arena.js';
+import { type Sandbox, startStripeSandbox } from '../../ops/stripe-sandbox/server.js';
+import { listBalances } from '../../projections/balances/query.js';
+import { RegisterOwner } from '../../services/accounts/index.js';
+import { manualClock, newMeta, parseConfig, SYSTEM } from '../../services/kernel/index.js';
+import { WEBHOOK_BYTES_MAX } from './stripe-webhook.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'agon-webhook-'));
+const SECRET = 'whsec_of_this_spec';
+const OTHER = 'whsec_of_connected_accounts';
+const KEY = 'sk_test_of_this_spec';
+const clock = manualClock('2026-03-01T12:00:00.000Z');
+const nowS = () => Date.parse(clock()) / 1000;
+let arena: Arena;
+let stripe: Sandbox;
+let url: string;
+
+beforeAll(async () => {
+  // Webhooks are sent by the spec; those of the stand-in go nowhere.
+  stripe = await startStripeSandbox({
+    ...{ secretKey: KEY, webhookSecret: SECRET, clock, webhookUrl: () => 'http://127.0.0.1:9' },
+  });
+  const env = { STRIPE_SECRET_KEY: KEY, STRIPE_WEBHOOK_SECRET: `${SECRET},${OTHER}`, AGON_STRIPE_URL: stripe.url };
+  const flags = { dataDir: folder, port: 0, cells: 1, runner: false, logLevel: 'silent' };
+  arena = await startArena(parseConfig(flags, env), { clock });
+  url = await arena.listen();
+  const meta = newMeta(SYSTEM, { clock });
+  await arena.execute(new RegisterOwner({ accountId: 'ada', displayName: 'Ada' }, meta));
+});
+
+afterAll(async () => {
+  await arena?.stop();
+  await stripe?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const hmac = (text: string, secret: string) => createHmac('sha256', secret).update(text).digest('hex');
+const signed = (body: string, { secret = SECRET, atS = nowS(), scheme = 'v1' } = {}) =>
+  `t=${atS},${scheme}=${hmac(`${atS}.${body}`, secret)}`;
+
+async function send(body: string, signature = signed(body)): Promise<{ status: number; said: string }> {
+  const headers = { 'content-type': 'application/json', 'stripe-signature': signature };
+  const response = await fetch(`${url}/v1/stripe/webhook`, { method: 'POST', headers, body });
+  const { code, outcome } = (await response.json()) as { code?: string; outcome?: string };
+  return { status: response.status, said: outcome ?? code ?? '' };
+}
+
+const operator = () => ({ authorization: `Bearer ${readFileSync(join(folder, 'operator.token'), 'utf8')}` });
+
+/** A checkout through the front door, paid on the stand-in's side: what is left is to hear of it. */
+async function paidCheckout(key: string): Promise<{ event(type: string): string }> {
+  const query = 'mutation { deposit(accountId: "ada", amountCents: "5000") { paymentId status url detail } }';
+  const response = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': key, ...operator() },
+    body: JSON.stringify({ query }),
+  });
+  const { data, errors } = (await response.json()) as {
+    data: { deposit: { status: string; detail: string } };
+    errors?: unknown[];
+  };
+  expect(errors ?? []).toEqual([]);
+  expect(data.deposit.status).toBe('open');
+  const session = stripe.happen.pay(data.deposit.detail);
+  return {
+    event: (type) => {
+      const found = stripe.books.list('event').find((each) => {
+        const { object } = each.data as { object: { id: string; payment_intent?: string } };
+        return each.type === type && (object.id === session.id || object.payment_intent === session.payment_intent);
+      });
+      return JSON.stringify(found);
+    },
+  };
+}
+
+const balance = async () => {
+  await arena.settled();
+  const rows = await listBalances(arena.database, 'ada');
+  return rows.find(({ currency }) => currency === 'USD')?.balanceCents ?? 0n;
+};
+
+describe('a webhook', () => {
+  it('credits what was paid, once, when it is told so in due form', async () => {
+    const { event } = await paidCheckout('first');
+    const body = event('checkout.session.completed');
+    const before = await balance();
+    const changed = (fields: object) => JSON.stringify({ ...JSON.parse(body), ...fields });
+    const rich = body.replace('"amount_total":5000', '"amount_total":9000');
+    expect(rich).not.toBe(body);
+
+    const table: { name: string; body?: string; signature?: string; status: number; said: string }[] = [
+      { name: 'tampered body', body: rich, signature: signed(body), status: 400, said: 'PAYMENTS.BAD_SIGNATURE' },
+      { name: 'a space more', body: `${body} `, signature: signed(body), status: 400, said: 'PAYMENTS.BAD_SIGNATURE' },
+      {
+        name: 'wrong secret',
+        signature: signed(body, { secret: 'whsec_x' }),
+        status: 400,
+        said: 'PAYMENTS.BAD_SIGNATURE',
+      },
+      { name: 'old', signature: signed(body, { atS: nowS() - 301 }), status: 400, said: 'PAYMENTS.BAD_TIMESTAMP' },
+      { name: 'future', signature: signed(body, { atS: nowS() + 301 }), status: 400, said: 'PAYMENTS.BAD_TIMESTAMP' },
+      {
+        name: 'a day ahead',
+        signature: signed(body, { atS: nowS() + 86_400 }),
+        status: 400,
+        said: 'PAYMENTS.BAD_TIMESTAMP',
+      },
+      {
+        name: 'two times',
+        signature: `t=${nowS() + 9e5},${signed(body)}`,
+        status: 400,
+        said: 'PAYMENTS.BAD_TIMESTAMP',
+      },
+      { name: 'v0 only', signature: signed(body, { scheme: 'v0' }), status: 400, said: 'PAYMENTS.BAD_SIGNATURE' },
+      { name: 'no signature', signature: '', status: 400, said: 'PAYMENTS.BAD_SIGNATURE' },
+      { name: 'nonsense', signature: 'nonsense', status: 400, said: 'PAYMENTS.BAD_SIGNATURE' },
+      { name: 'unknown type', body: changed({ type: 'tax.settings.updated' }), status: 200, said: 'ignored' },
+      { name: 'of somebody else', body: changed({ data: { object: { metadata: {} } } }), status: 200, said: 'ignored' },
+      {
+        name: 'oversized',
+        body: changed({ pad: 'x'.repeat(WEBHOOK_BYTES_MAX) }),
+        status: 413,
+        said: 'PAYMENTS.TOO_LARGE',
+      },
+      {
+        name: 'far too large',
+        body: changed({ pad: 'x'.repeat(3 << 20) }),
+        status: 413,
+        said: 'FST_ERR_CTP_BODY_TOO_LARGE',
+      },
+      { name: 'not JSON', body: 'paid!', status: 400, said: 'FST_ERR_CTP_INVALID_JSON_BODY' },
+    ];
+    for (const { name, status, said, ...row } of table) {
+      const sent = row.body ?? body;
+      expect({ name, ...(await send(sent, row.signature ?? signed(sent))) }).toEqual({ name, status, said });
+    }
+    expect(await balance()).toBe(before);
+
+    expect(await send(body, signed(body, { atS: nowS() - 299 }))).toEqual({ status: 200, said: 'taken' });
+    expect(await balance()).toBe(before + 5000n);
+    // The same event again, and the same news under another id.
+    expect(await send(body)).toEqual({ status: 200, said: 'repeated' });
+    expect(await send(changed({ id: 'evt_other' }))).toEqual({ status: 200, said: 'known' });
+    // The same id with other content is nobody's honest mistake.
+    const other = JSON.stringify({ ...JSON.parse(rich), id: JSON.parse(body).id });
+    expect(await send(other)).toEqual({ status: 422, said: 'COMMAND.KEY_REUSED' });
+    expect(await balance()).toBe(before + 5000n);
+  });
+
+  it('is taken with any of the secrets of its endpoints', async () => {
+    const { event } = await paidCheckout('connected');
+    const body = event('checkout.session.completed');
+    expect(await send(body, signed(body, { secret: OTHER }))).toEqual({ status: 200, said: 'taken' });
+  });
+
+  it('is taken in any order: refund and dispute before the payment', async () => {
+    const before = await balance();
+    const { event } = await paidCheckout('reordered');
+    const session = JSON.parse(event('checkout.session.completed'));
+    const intent = session.data.object.payment_intent as string;
+    stripe.happen.refund(intent, 2000, {});
+    stripe.happen.dispute(intent);
+    const { id } = stripe.books.list('dispute')[0] ?? { id: '' };
+    stripe.happen.closeDispute(id, 'won');
+    const bodies = ['charge.dispute.closed', 'charge.dispute.created', 'refund.created', 'checkout.session.completed'];
+    for (const type of bodies) expect(await send(event(type))).toEqual({ status: 200, said: 'taken' });
+    expect(await balance()).toBe(before + 3000n);
+    for (const type of bodies) expect(await send(event(type))).toEqual({ status: 200, said: 'repeated' });
+    expect(await balance()).toBe(before + 3000n);
+  });
+
+  it('is answered so that Stripe tries again when the payment cannot be looked up', async () => {
+    const refund = { id: 're_x', amount: 1, currency: 'usd', status: 'succeeded', payment_intent: 'pi_missing' };
+    const body = JSON.stringify({ id: 'evt_x', type: 'refund.created', created: nowS(), data: { object: refund } });
+    expect(await send(body)).toEqual({ status: 502, said: 'PAYMENTS.PROVIDER_REFUSED' });
+  });
+
+  it('has a page to come back to, which proves nothing', async () => {
+    const before = await balance();
+    const text = await (await fetch(`${url}/v1/stripe/return?payment=x&done=1`)).text();
+    expect(text).toMatch(/as soon as Stripe confirms/);
+    expect(await balance()).toBe(before);
+  });
+});

@@ -1,0 +1,41 @@
+import { derivedId } from '../../services/kernel/index.js';
+import type { Order } from '../../services/payments/index.js';
+import { between, seededRandom } from './workload.js';
+
+/** Where a process can be ended: on either side of everything that has to happen once. */
+export const killPoints = [
+  'webhook:heard',
+  'webhook:recorded',
+  'payout:asked',
+  'payout:called',
+  'payout:recorded',
+] as const;
+export type KillPoint = (typeof killPoints)[number];
+
+/** What the process says, a line each. */
+export type TillLine = { readonly kind: 'open'; readonly url: string } | { readonly kind: 'paid' };
+
+const ACCOUNTS = ['ada', 'bob'] as const;
+const DEPOSITS = 3;
+const WITHDRAWALS = 2;
+
+/** What is paid in and out under a seed. Some want more than they have, and are refused. */
+export function ordersOf(seed: number) {
+  const random = seededRandom('payout', seed);
+  const id = (...name: (string | number)[]) => derivedId('payout', seed, ...name);
+  const currency = 'USD' as const;
+  const payments = ACCOUNTS.flatMap((accountId) =>
+    Array.from({ length: DEPOSITS }, (_, i) => {
+      const amountCents = `${between(random, 100, 9_000)}`;
+      const order: Order = { kind: 'deposit', amountCents, currency, clearingS: 0 };
+      return { accountId, paymentId: id(accountId, 'pay', i), order };
+    }),
+  );
+  const withdrawals = ACCOUNTS.flatMap((accountId) =>
+    Array.from({ length: WITHDRAWALS }, (_, i) => {
+      const amountCents = `${between(random, 100, 6_000)}`;
+      return { accountId, withdrawalId: id(accountId, 'out', i), amountCents, currency };
+    }),
+  );
+  return { accounts: ACCOUNTS, payments, withdrawals };
+}

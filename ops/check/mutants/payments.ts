@@ -1,0 +1,96 @@
+import type { Mutant } from './mutant.js';
+
+/** Faults around real money: who may say that it was paid, and how often it is. */
+export const paymentsMutants: readonly Mutant[] = [
+  {
+    name: 'let an operator say that something was paid',
+    file: 'services/payments/commands.ts',
+    find: "allow: (actor) => actor.role === 'system',",
+    replace: 'allow: isStaff,',
+    specs: 'services/payments/payments',
+  },
+  {
+    name: 'credit a payment twice',
+    file: 'services/payments/notices.ts',
+    find: "if (status === 'received') return [];",
+    replace: '',
+    specs: 'services/payments/payments',
+  },
+  {
+    name: 'credit another amount than was asked for',
+    file: 'services/payments/notices.ts',
+    find: 'if (order.amountCents !== amountCents || order.currency !== currency) {',
+    replace: 'if (order.currency !== currency) {',
+    specs: 'services/payments/payments',
+  },
+  {
+    name: 'take back more than was paid',
+    file: 'services/payments/notices.ts',
+    find: 'return cents > 0n ? cents : 0n;',
+    replace: 'return cents;',
+    specs: 'services/payments/payments',
+  },
+  {
+    name: 'forget a refund that came before its payment',
+    file: 'services/payments/notices.ts',
+    find: 'for (const early of kept) events.push(',
+    replace: 'for (const early of kept.slice(1)) events.push(',
+    specs: 'services/payments/payments',
+  },
+  {
+    name: 'record two transfers of one withdrawal',
+    file: 'services/payments/decider.ts',
+    find: "if (status === 'requested') {",
+    replace: "if (status === 'requested' || status === 'paid') {",
+    specs: 'services/payments/payments',
+  },
+  {
+    name: 'pay again instead of looking up',
+    file: 'services/payments/outgoing.ts',
+    find: 'if (paid) return record(paid);',
+    replace: '',
+    specs: 'services/payments/outgoing',
+  },
+  {
+    name: 'leave a disputed wallet open',
+    file: 'services/payments/policies.ts',
+    find: "return [freeze, ...clawBack(data, data.disputeId, 'chargeback', meta)];",
+    replace: "return clawBack(data, data.disputeId, 'chargeback', meta);",
+    specs: 'services/payments/policies',
+  },
+  {
+    name: 'believe a webhook from the future',
+    file: 'services/adapters/stripe.ts',
+    find: 'if (times.length === 1 && aheadS <= TOLERANCE_S) return;',
+    replace: 'if (times.length > 0) return;',
+    specs: 'gateway/rest',
+  },
+  {
+    name: 'take silence for a refusal',
+    file: 'services/adapters/stripe.ts',
+    find: 'const refused = error instanceof Stripe.errors.StripeInvalidRequestError && [400, 404].includes(statusCode ?? 0);',
+    replace: 'const refused = statusCode !== 0;',
+    specs: 'services/adapters/stripe',
+  },
+  {
+    name: 'take a webhook of any size',
+    file: 'gateway/rest/stripe-webhook.ts',
+    find: 'if (body.length > WEBHOOK_BYTES_MAX) {',
+    replace: 'if (body.length < 0) {',
+    specs: 'gateway/rest',
+  },
+  {
+    name: 'show a secret that was mistyped',
+    file: 'services/kernel/config.ts',
+    find: "/secret/i.test(name) ? 'not usable' :",
+    replace: "name === '' ? 'not usable' :",
+    specs: 'services/kernel/config',
+  },
+  {
+    name: 'let a key be used for another request',
+    file: 'ops/stripe-sandbox/server.ts',
+    find: 'if (before.request !== request) {',
+    replace: "if (before.request === '') {",
+    specs: 'ops/stripe-sandbox services/adapters/stripe',
+  },
+];

@@ -1,0 +1,166 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AgonError, formatMoney, parseMoney } from '../../services/kernel/index.js';
+import type { CreditPack, Plan } from '../../services/payments/index.js';
+import { colour, EXIT, type OutputOptions, print, table } from './output.js';
+import { askArena } from './remote.js';
+
+interface PaymentShown {
+  readonly paymentId: string;
+  readonly kind: string;
+  readonly amountCents: string;
+  readonly currency: string;
+  readonly status: string;
+  readonly url: string | null;
+  readonly detail: string;
+  readonly requestedAt: string;
+}
+
+const FIELDS = '{ paymentId accountId kind amountCents currency status url detail requestedAt updatedAt }';
+const WAIT_BEAT_MS = 500;
+
+export interface CheckoutFlags extends OutputOptions {
+  /** Wait until it is paid or given up. */
+  readonly wait?: boolean;
+}
+
+const centsOf = (text: string): string => {
+  const cents = parseMoney(text);
+  if (cents <= 0n) throw new AgonError('MONEY.INVALID', `"${text}" is not more than zero.`);
+  return cents.toString();
+};
+const moneyOf = ({ amountCents, currency }: PaymentShown) => `${formatMoney(BigInt(amountCents))} ${currency}`;
+
+export async function deposit(
+  dataDir: string,
+  accountId: string,
+  amount: string,
+  flags: CheckoutFlags & { currency: string },
+): Promise<number> {
+  const mutation = `mutation Deposit($accountId: String!, $amountCents: String!, $currency: String!) {
+    payment: deposit(accountId: $accountId, amountCents: $amountCents, currency: $currency) ${FIELDS}
+  }`;
+  const variables = { accountId, amountCents: centsOf(amount), currency: flags.currency };
+  return checkout(dataDir, accountId, mutation, variables, flags);
+}
+
+export function buyCredits(dataDir: string, accountId: string, packId: string, flags: CheckoutFlags): Promise<number> {
+  const mutation = `mutation Buy($accountId: String!, $packId: String!) {
+    payment: buyCredits(accountId: $accountId, packId: $packId) ${FIELDS}
+  }`;
+  return checkout(dataDir, accountId, mutation, { accountId, packId }, flags);
+}
+
+export function subscribe(dataDir: string, accountId: string, planId: string, flags: CheckoutFlags): Promise<number> {
+  const mutation = `mutation Subscribe($accountId: String!, $planId: String!) {
+    payment: subscribe(accountId: $accountId, planId: $planId) ${FIELDS}
+  }`;
+  return checkout(dataDir, accountId, mutation, { accountId, planId }, flags);
+}
+
+async function checkout(
+  dataDir: string,
+  accountId: string,
+  mutation: string,
+  variables: Record<string, unknown>,
+  flags: CheckoutFlags,
+): Promise<number> {
+  const { payment } = await askArena<{ payment: PaymentShown }>(dataDir, mutation, variables);
+  if (payment.status === 'failed') throw new AgonError('PAYMENTS.PROVIDER_REFUSED', payment.detail);
+  const where = `${moneyOf(payment)} can be paid at ${colour.cyan(payment.url ?? 'a page that is still being made')}`;
+  if (!flags.wait) {
+    print(flags, payment, where);
+    return EXIT.ok;
+  }
+  if (!flags.json) print(flags, payment, where);
+  const ended = await untilEnded(dataDir, accountId, payment);
+  print(flags, ended, ended.status === 'received' ? `${colour.green('received')}: ${moneyOf(ended)}` : ended.status);
+  return ended.status === 'received' ? EXIT.ok : EXIT.failed;
+}
+
+async function untilEnded(dataDir: string, accountId: string, payment: PaymentShown): Promise<PaymentShown> {
+  for (;;) {
+    const found = (await paymentsOf(dataDir, accountId)).find(({ paymentId }) => paymentId === payment.paymentId);
+    if (found && found.status !== 'open' && found.status !== 'requested') return found;
+    await sleep(WAIT_BEAT_MS);
+  }
+}
+
+async function paymentsOf(dataDir: string, accountId: string): Promise<readonly PaymentShown[]> {
+  const query = `query Payments($accountId: String!) { payments(accountId: $accountId, first: 50) { nodes ${FIELDS} } }`;
+  return (await askArena<{ payments: { nodes: PaymentShown[] } }>(dataDir, query, { accountId })).payments.nodes;
+}
+
+export async function showPayments(dataDir: string, accountId: string, options: OutputOptions): Promise<number> {
+  const found = await paymentsOf(dataDir, accountId);
+  const rows = found.map((row) => [row.requestedAt, row.kind, moneyOf(row), row.status, row.url ?? row.detail]);
+  const head = ['when', 'what', 'amount', 'status', ''];
+  print(options, found, table(head, rows, ['left', 'left', 'right', 'left', 'left']));
+  return EXIT.ok;
+}
+
+export async function withdraw(
+  dataDir: string,
+  accountId: string,
+  amount: string,
+  flags: OutputOptions & { currency: string },
+): Promise<number> {
+  const mutation = `mutation Withdraw($accountId: String!, $amountCents: String!, $currency: String!) {
+    payment: withdraw(accountId: $accountId, amountCents: $amountCents, currency: $currency) ${FIELDS}
+  }`;
+  const variables = { accountId, amountCents: centsOf(amount), currency: flags.currency };
+  const { payment } = await askArena<{ payment: PaymentShown }>(dataDir, mutation, variables);
+  const { status, detail } = payment;
+  const good = !['refused', 'failed'].includes(status);
+  print(flags, payment, `${good ? colour.green(status) : colour.red(status)}: ${moneyOf(payment)} (${detail})`);
+  return good ? EXIT.ok : EXIT.failed;
+}
+
+export async function onboard(dataDir: string, accountId: string, options: OutputOptions): Promise<number> {
+  const mutation = `mutation Onboard($accountId: String!) { openPayoutAccount(accountId: $accountId) { accountId url } }`;
+  const { openPayoutAccount: link } = await askArena<{ openPayoutAccount: { url: string } }>(dataDir, mutation, {
+    accountId,
+  });
+  print(options, link, `Set up the payout account of ${accountId} at ${colour.cyan(link.url)}`);
+  return EXIT.ok;
+}
+
+interface Offers {
+  readonly plans: readonly Plan[];
+  readonly creditPacks: readonly CreditPack[];
+  readonly payer?: { readonly plan: Plan; readonly planStatus: string };
+}
+
+const PLAN = '{ planId title priceCents agentsMax matchesPerDayMax requestsPerMinuteMax priority }';
+
+/** The plans with their limits, and which one an owner is on. */
+export async function showPlans(
+  dataDir: string,
+  accountId: string | undefined,
+  options: OutputOptions,
+): Promise<number> {
+  const query = accountId
+    ? `query Plans($accountId: String!) { plans ${PLAN} creditPacks { packId creditCents priceCents } payer(accountId: $accountId) { plan ${PLAN} planStatus } }`
+    : `{ plans ${PLAN} creditPacks { packId creditCents priceCents } }`;
+  const found = await askArena<Offers>(dataDir, query, accountId ? { accountId } : {});
+  const rows = found.plans.map((plan) => [
+    plan.planId === found.payer?.plan.planId ? colour.green(plan.planId) : plan.planId,
+    `${formatMoney(BigInt(plan.priceCents))} USD`,
+    ...[plan.agentsMax, plan.matchesPerDayMax, plan.requestsPerMinuteMax, plan.priority].map(String),
+  ]);
+  const head = ['plan', 'a month', 'agents', 'matches a day', 'requests a minute', 'priority'];
+  const align = ['left', 'right', 'right', 'right', 'right', 'right'] as const;
+  const packs = found.creditPacks.map(
+    ({ packId, creditCents, priceCents }) =>
+      `  ${packId}: ${formatMoney(BigInt(creditCents))} credits for ${formatMoney(BigInt(priceCents))} USD`,
+  );
+  const whose = found.payer ? [`${accountId} is on ${found.payer.plan.planId} (${found.payer.planStatus}).`, ''] : [];
+  print(options, found, [...whose, table(head, rows, align), '', 'compute credits', ...packs].join('\n'));
+  return EXIT.ok;
+}
+
+export async function endPlan(dataDir: string, accountId: string, options: OutputOptions): Promise<number> {
+  const mutation = `mutation End($accountId: String!) { endPlan(accountId: $accountId) { id events position repeated } }`;
+  const { endPlan: receipt } = await askArena<{ endPlan: { events: string[] } }>(dataDir, mutation, { accountId });
+  print(options, receipt, receipt.events.length > 0 ? 'The plan is being ended.' : 'There is no plan to end.');
+  return EXIT.ok;
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Puts stripe-mock, Stripe's own test server, on this machine: our calls are checked against the schema it brings.
+# It comes through Go's module proxy by name and version, and its content is checked by Go's checksum database.
+set -euo pipefail
+
+version=v0.203.0
+folder="${XDG_CACHE_HOME:-$HOME/.cache}/agon"
+binary="$folder/stripe-mock-$version"
+
+if [ -x "$binary" ]; then
+  echo "stripe-mock $version"
+  exit 0
+fi
+if ! command -v go > /dev/null; then
+  if ! command -v apt-get > /dev/null; then
+    echo 'stripe-mock needs Go, and there is no apt-get to install it with; use the package manager of this system.' >&2
+    exit 1
+  fi
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
+  install() { "${as_root[@]}" apt-get install -y --no-install-recommends golang ca-certificates; }
+  install || { "${as_root[@]}" apt-get update && install; }
+fi
+export GOFLAGS=''
+go=go
+minor="$(go version | sed -nE 's/.*go1\.([0-9]+).*/\1/p')"
+if [ "${minor:-0}" -lt 21 ]; then
+  # From 1.21 on, Go gets the toolchain that a module asks for by itself. Older ones can at least download it.
+  toolchain="golang.org/toolchain@v0.0.1-go1.22.12.$(go env GOOS)-$(go env GOARCH)"
+  place="$(cd / && go mod download -json "$toolchain" | sed -nE 's/.*"Dir": "(.*)".*/\1/p')"
+  chmod -R u+w,a+x "$place/bin" "$place/pkg/tool"
+  go="$place/bin/go"
+fi
+mkdir -p "$folder"
+GOBIN="$folder/bin" env -u GOROOT "$go" install "github.com/stripe/stripe-mock@$version"
+mv "$folder/bin/stripe-mock" "$binary"
+echo "stripe-mock $version"

@@ -1,0 +1,147 @@
+import type { Books, Thing } from './books.js';
+
+/** Tells the world: an event, with the object as it is now. */
+export type Emit = (type: string, object: Thing) => void;
+
+/** What people and banks do on Stripe's side. Each changes the books and emits what Stripe would. */
+export interface Happenings {
+  pay(sessionId: string): Thing;
+  decline(sessionId: string): Thing;
+  expire(sessionId: string): Thing;
+  onboard(accountId: string): Thing;
+  refund(intentId: string, amount: number, metadata: Record<string, string>, fails?: boolean): Thing;
+  dispute(intentId: string): Thing;
+  closeDispute(disputeId: string, outcome: 'won' | 'lost'): Thing;
+  cancel(subscriptionId: string): Thing;
+}
+
+/** Something that cannot happen to a thing in its state. */
+export class Impossible extends Error {}
+
+export function happeningsOf(books: Books, emit: Emit): Happenings {
+  const openSession = (id: string) => {
+    const session = books.get(id);
+    if (session.status !== 'open') throw new Impossible(`The session is ${String(session.status)}.`);
+    return session;
+  };
+
+  const paid = (intentId: string): Thing => {
+    const intent = books.find(intentId);
+    if (intent?.status !== 'succeeded') throw new Impossible(`There is no paid payment ${intentId}.`);
+    return intent;
+  };
+
+  function payOnce(session: Thing): Record<string, unknown> {
+    const { amount_total: amount, currency, payment_intent_data: data } = session;
+    const metadata = (data as { metadata?: Record<string, string> } | undefined)?.metadata ?? {};
+    const intent = books.make('pi', 'payment_intent', { amount, currency, metadata, status: 'processing' });
+    emit('payment_intent.created', intent);
+    const of = { amount, currency, metadata, payment_intent: intent.id };
+    const charge = books.make('ch', 'charge', { ...of, paid: true, amount_refunded: 0, status: 'succeeded' });
+    emit('charge.succeeded', charge);
+    const status = { status: 'succeeded', amount_received: amount, latest_charge: charge.id };
+    emit('payment_intent.succeeded', books.change(intent.id, status));
+    return { payment_intent: intent.id };
+  }
+
+  function payMonthly(session: Thing): Record<string, unknown> {
+    const { amount_total: amount, currency, subscription_data: data } = session;
+    const metadata = (data as { metadata?: Record<string, string> } | undefined)?.metadata ?? {};
+    const subscription = books.make('sub', 'subscription', { metadata, status: 'incomplete' });
+    emit('customer.subscription.created', subscription);
+    const parent = {
+      type: 'subscription_details',
+      subscription_details: { subscription: subscription.id, metadata },
+    };
+    const bill = { amount_paid: amount, amount_due: amount, currency, parent, status: 'paid' };
+    emit('invoice.paid', books.make('in', 'invoice', bill));
+    emit('customer.subscription.updated', books.change(subscription.id, { status: 'active' }));
+    return { subscription: subscription.id };
+  }
+
+  return {
+    pay(sessionId) {
+      const session = openSession(sessionId);
+      const paidBy = session.mode === 'subscription' ? payMonthly(session) : payOnce(session);
+      books.move(String(session.currency), Number(session.amount_total));
+      const completed = books.change(sessionId, { ...paidBy, status: 'complete', payment_status: 'paid', url: null });
+      emit('checkout.session.completed', completed);
+      return completed;
+    },
+
+    decline(sessionId) {
+      const { amount_total: amount, currency } = openSession(sessionId);
+      const error = { type: 'card_error', code: 'card_declined', message: 'Your card was declined.' };
+      const intent = { amount, currency, metadata: {}, status: 'requires_payment_method', last_payment_error: error };
+      emit('payment_intent.payment_failed', books.make('pi', 'payment_intent', intent));
+      return books.get(sessionId);
+    },
+
+    expire(sessionId) {
+      openSession(sessionId);
+      const expired = books.change(sessionId, { status: 'expired', url: null });
+      emit('checkout.session.expired', expired);
+      return expired;
+    },
+
+    onboard(accountId) {
+      const ready = { payouts_enabled: true, details_submitted: true, capabilities: { transfers: 'active' } };
+      const account = books.change(accountId, ready);
+      emit('account.updated', account);
+      return account;
+    },
+
+    refund(intentId, amount, metadata, fails = false) {
+      const intent = paid(intentId);
+      const charge = books.get(String(intent.latest_charge));
+      const left = Number(charge.amount) - Number(charge.amount_refunded);
+      if (amount < 1 || amount > left) throw new Impossible(`${left} are left to be refunded, not ${amount}.`);
+      const { currency } = intent;
+      const of = { amount, currency, charge: charge.id, payment_intent: intentId, metadata };
+      const refund = books.make('re', 'refund', { ...of, status: fails ? 'pending' : 'succeeded' });
+      emit('refund.created', refund);
+      if (fails) {
+        const failed = books.change(refund.id, { status: 'failed', failure_reason: 'lost_or_stolen_card' });
+        emit('refund.failed', failed);
+        return failed;
+      }
+      books.move(String(currency), -amount);
+      const total = Number(charge.amount_refunded) + amount;
+      const refunded = { amount_refunded: total, refunded: total === charge.amount };
+      emit('charge.refunded', books.change(charge.id, refunded));
+      return refund;
+    },
+
+    dispute(intentId) {
+      const intent = paid(intentId);
+      if (books.list('dispute').some((each) => each.payment_intent === intentId)) {
+        throw new Impossible(`${intentId} is disputed already.`);
+      }
+      const { amount, currency, latest_charge: charge } = intent;
+      const of = { amount, currency, charge, payment_intent: intentId, metadata: {}, reason: 'fraudulent' };
+      const dispute = books.make('dp', 'dispute', { ...of, status: 'needs_response' });
+      books.move(String(currency), -Number(amount));
+      emit('charge.dispute.created', dispute);
+      emit('charge.dispute.funds_withdrawn', dispute);
+      return dispute;
+    },
+
+    closeDispute(disputeId, outcome) {
+      const dispute = books.find(disputeId);
+      if (dispute?.status !== 'needs_response') throw new Impossible(`There is no open dispute ${disputeId}.`);
+      const closed = books.change(disputeId, { status: outcome });
+      if (outcome === 'won') {
+        books.move(String(closed.currency), Number(closed.amount));
+        emit('charge.dispute.funds_reinstated', closed);
+      }
+      emit('charge.dispute.closed', closed);
+      return closed;
+    },
+
+    cancel(subscriptionId) {
+      const canceled = books.change(subscriptionId, { status: 'canceled', canceled_at: books.nowS() });
+      emit('customer.subscription.deleted', canceled);
+      return canceled;
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { AgonError, type Decider } from '../kernel/index.js';
+import type { AskWithdrawal, PaymentCommand, RequestCheckout } from './commands.js';
+import type { PaymentEvent } from './events.js';
+import { failCheckout, takeNotice } from './notices.js';
+import { evolve, initial, type PaymentState, paymentOf, withdrawalOf } from './state.js';
+
+/** The smallest payment that providers take, and more than anybody should lose to a typing error. */
+export const CHECKOUT_CENTS = { min: 100n, max: 100_000_00n } as const;
+
+function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
+  switch (command.type) {
+    case 'RequestCheckout':
+      return requestCheckout(command, state);
+    case 'RecordCheckout': {
+      // A session that is made again after the first was recorded is nobody's: its address was never shown.
+      const { status } = paymentOf(state, command.data.paymentId);
+      return status === 'requested' ? [{ type: 'CheckoutOpened', data: command.data }] : [];
+    }
+    case 'FailCheckout':
+      return failCheckout(state, command.data);
+    case 'TakeNotice':
+      return takeNotice(command.data.notice, state);
+    case 'EndPlan': {
+      const { accountId } = command.data;
+      if (!state.plan || state.plan.status === 'ended') return [];
+      const { subscriptionId } = state.plan;
+      if (state.planEnding === subscriptionId) return [];
+      return [{ type: 'PlanEndRequested', data: { accountId, subscriptionId } }];
+    }
+    case 'RequestPayoutAccount':
+      return state.payout ? [] : [{ type: 'PayoutAccountRequested', data: command.data }];
+    case 'RecordPayoutAccount':
+      return state.payout?.id ? [] : [{ type: 'PayoutAccountOpened', data: command.data }];
+    case 'RefusePayoutAccount':
+      return !state.payout || state.payout.id ? [] : [{ type: 'PayoutAccountRefused', data: command.data }];
+    case 'AskWithdrawal':
+      return askWithdrawal(command, state);
+    case 'ApproveWithdrawal': {
+      const { accountId, withdrawalId } = command.data;
+      const { status, amountCents, currency } = withdrawalOf(state, withdrawalId);
+      if (status !== 'asked') return [];
+      const asked = { accountId, withdrawalId, amountCents, currency };
+      const payoutAccountId = state.payout?.id;
+      if (!payoutAccountId) return [{ type: 'WithdrawalFailed', data: { ...asked, reason: 'no payout account' } }];
+      const idempotencyKey = `agon-withdrawal-${withdrawalId}`;
+      return [{ type: 'WithdrawalRequested', data: { ...asked, payoutAccountId, idempotencyKey } }];
+    }
+    case 'RefuseWithdrawal': {
+      const { status, amountCents, currency } = withdrawalOf(state, command.data.withdrawalId);
+      return status === 'asked'
+        ? [{ type: 'WithdrawalRefused', data: { ...command.data, amountCents, currency } }]
+        : [];
+    }
+    case 'RecordTransfer':
+      return recordTransfer(command.data, state);
+    case 'FailWithdrawal': {
+      const { status, amountCents, currency } = withdrawalOf(state, command.data.withdrawalId);
+      const data = { ...command.data, amountCents, currency };
+      return status === 'requested' ? [{ type: 'WithdrawalFailed', data }] : [];
+    }
+  }
+}
+
+function requestCheckout({ data }: RequestCheckout, state: PaymentState): PaymentEvent[] {
+  if (state.payments[data.paymentId]) {
+    throw new AgonError('PAYMENTS.EXISTS', `There is a payment ${data.paymentId} already.`);
+  }
+  assertAmount(data.order.amountCents, data.order.currency);
+  if (data.order.kind === 'plan' && state.plan && state.plan.status !== 'ended') {
+    const { planId } = state.plan;
+    throw new AgonError('PAYMENTS.PLAN_RUNS', `${data.accountId} is on the plan ${planId}. End it before another one.`);
+  }
+  return [{ type: 'CheckoutRequested', data }];
+}
+
+function askWithdrawal({ data }: AskWithdrawal, state: PaymentState): PaymentEvent[] {
+  const { accountId, withdrawalId } = data;
+  if (state.withdrawals[withdrawalId]) {
+    throw new AgonError('PAYMENTS.EXISTS', `There is a withdrawal ${withdrawalId} already.`);
+  }
+  if (!state.payout?.enabled) {
+    const why = state.payout ? 'is not ready to receive money' : 'does not exist';
+    throw new AgonError(
+      'PAYMENTS.NO_PAYOUT_ACCOUNT',
+      `The payout account of ${accountId} ${why}. Set it up with "agon wallet onboard ${accountId}".`,
+    );
+  }
+  assertAmount(data.amountCents, data.currency);
+  return [{ type: 'WithdrawalAsked', data }];
+}
+
+function recordTransfer(
+  { accountId, withdrawalId, transferId }: { accountId: string; withdrawalId: string; transferId: string },
+  state: PaymentState,
+): PaymentEvent[] {
+  const withdrawal = withdrawalOf(state, withdrawalId);
+  const { amountCents, currency, status } = withdrawal;
+  if (status === 'requested') {
+    return [{ type: 'WithdrawalPaid', data: { accountId, withdrawalId, amountCents, currency, transferId } }];
+  }
+  if (status === 'paid' && withdrawal.transferId === transferId) return [];
+  throw new AgonError(
+    'PAYMENTS.OTHER_TRANSFER',
+    `Withdrawal ${withdrawalId} is ${status}${withdrawal.transferId ? ` by ${withdrawal.transferId}` : ''}, and transfer ${transferId} turned up.`,
+  );
+}
+
+function assertAmount(amountCents: string, currency: string): void {
+  const { min, max } = CHECKOUT_CENTS;
+  if (BigInt(amountCents) >= min && BigInt(amountCents) <= max) return;
+  throw new AgonError('PAYMENTS.BAD_AMOUNT', `${amountCents} cents of ${currency} are not between ${min} and ${max}.`);
+}
+
+export const paymentDecider: Decider<PaymentState, PaymentCommand, PaymentEvent> = { initial, evolve, decide };

@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import { cents, defineEvents, type EventOf, positiveCents, slug } from '../kernel/index.js';
+
+/** Money that people pay in and take out. Play credits are not: they cost nothing and are worth nothing. */
+export const realCurrency = z.enum(['USD', 'EUR', 'GBP']);
+const price = { amountCents: positiveCents, currency: realCurrency };
+
+/** What a checkout pays for. */
+export const order = z.discriminatedUnion('kind', [
+  /** The money can be withdrawn so many seconds after it came in: cards are charged back, and that takes its time. */
+  z.object({ kind: z.literal('deposit'), ...price, clearingS: z.int().min(0).max(31_536_000) }),
+  z.object({ kind: z.literal('credits'), ...price, packId: z.string().max(40), creditCents: positiveCents }),
+  z.object({ kind: z.literal('plan'), ...price, planId: z.string().max(40) }),
+]);
+
+/** An id that the provider gave. */
+export const providerId = z.string().regex(/^[A-Za-z0-9_]{1,200}$/);
+export const because = z.string().max(400);
+
+const payment = { accountId: slug, paymentId: z.uuid() };
+const refund = z.object({ ...payment, ...price, kind: z.literal('refund'), refundId: providerId, failed: z.boolean() });
+const dispute = z.object({
+  ...payment,
+  ...price,
+  kind: z.literal('dispute'),
+  disputeId: providerId,
+  outcome: z.enum(['open', 'won', 'lost']),
+});
+/** Whole seconds: of two notices about one thing, the later one counts, whatever order they come in. */
+const asOfS = z.int().min(0);
+
+/** What the provider tells us, in our words. A notice that came over a verified webhook is a fact; nothing else is. */
+export const notice = z.discriminatedUnion('kind', [
+  z.object({ ...payment, ...price, kind: z.literal('paid'), chargeId: providerId }),
+  z.object({ ...payment, kind: z.literal('unpaid'), reason: because }),
+  refund,
+  dispute,
+  z.object({
+    ...{ kind: z.literal('plan'), accountId: slug, planId: z.string().max(40) },
+    ...{ subscriptionId: providerId, status: z.enum(['incomplete', 'active', 'late', 'ended']), asOfS },
+  }),
+  z.object({
+    ...{ kind: z.literal('plan-paid'), accountId: slug, planId: z.string().max(40), invoiceId: providerId },
+    ...price,
+  }),
+  z.object({
+    ...{ kind: z.literal('payout-account'), accountId: slug, payoutAccountId: providerId },
+    ...{ enabled: z.boolean(), asOfS },
+  }),
+]);
+
+const withdrawal = { accountId: slug, withdrawalId: z.uuid(), ...price };
+/**
+ * What of it is taken out of the wallet, by the deposits that it came in with. Refunds and disputes of one payment can
+ * add up to more than was paid; no more than that is ever taken.
+ */
+const taken = z.array(z.object({ depositId: z.string().max(120), amountCents: positiveCents })).max(100);
+const refunded = z.object({ ...payment, refundId: providerId, ...price, order });
+const disputed = z.object({ ...payment, disputeId: providerId, ...price, order });
+/** How many other disputes with this owner are still open. */
+const decided = disputed.extend({ othersOpen: z.int().min(0) });
+/** What goes back into the wallet, as a deposit with this id. */
+const returned = { depositId: z.string().max(120), returnedCents: cents };
+
+// The names and fields of these events are the storage format. Add; never rename, never remove.
+export const paymentEvents = defineEvents('payments', {
+  CheckoutRequested: { version: 1, schema: z.object({ ...payment, order }) },
+  CheckoutOpened: { version: 1, schema: z.object({ ...payment, sessionId: providerId, url: z.url() }) },
+  CheckoutFailed: { version: 1, schema: z.object({ ...payment, reason: because }) },
+  PaymentReceived: { version: 1, schema: z.object({ ...payment, order, chargeId: providerId }) },
+  PaymentRefunded: { version: 1, schema: refunded.extend({ taken }) },
+  RefundFailed: { version: 1, schema: refunded.extend(returned) },
+  DisputeOpened: { version: 1, schema: disputed.extend({ taken }) },
+  DisputeWon: { version: 1, schema: decided.extend(returned) },
+  DisputeLost: { version: 1, schema: decided },
+  /** A refund or a dispute that was heard of before its payment. */
+  NoticeKept: { version: 1, schema: z.object({ ...payment, notice: z.discriminatedUnion('kind', [refund, dispute]) }) },
+  PlanChanged: {
+    version: 1,
+    schema: z.object({
+      ...{ accountId: slug, planId: z.string().max(40), subscriptionId: providerId, asOfS },
+      status: z.enum(['incomplete', 'active', 'late', 'ended']),
+    }),
+  },
+  PlanPaid: {
+    version: 1,
+    schema: z.object({ accountId: slug, planId: z.string().max(40), invoiceId: providerId, ...price }),
+  },
+  PlanEndRequested: { version: 1, schema: z.object({ accountId: slug, subscriptionId: providerId }) },
+  PayoutAccountRequested: { version: 1, schema: z.object({ accountId: slug }) },
+  PayoutAccountRefused: { version: 1, schema: z.object({ accountId: slug, reason: because }) },
+  PayoutAccountOpened: { version: 1, schema: z.object({ accountId: slug, payoutAccountId: providerId }) },
+  PayoutAccountChanged: {
+    version: 1,
+    schema: z.object({ accountId: slug, payoutAccountId: providerId, enabled: z.boolean(), asOfS }),
+  },
+  WithdrawalAsked: { version: 1, schema: z.object(withdrawal) },
+  WithdrawalRefused: { version: 1, schema: z.object({ ...withdrawal, reason: because, availableCents: cents }) },
+  /** The money is held and the key of the transfer fixed: from here on, the provider may have been asked to pay. */
+  WithdrawalRequested: {
+    version: 1,
+    schema: z.object({ ...withdrawal, payoutAccountId: providerId, idempotencyKey: z.string().max(255) }),
+  },
+  WithdrawalPaid: { version: 1, schema: z.object({ ...withdrawal, transferId: providerId }) },
+  WithdrawalFailed: { version: 1, schema: z.object({ ...withdrawal, reason: because }) },
+});
+
+export type PaymentEvent = EventOf<typeof paymentEvents>;
+export type Order = z.output<typeof order>;
+export type Notice = z.output<typeof notice>;
+export type RealCurrency = z.output<typeof realCurrency>;

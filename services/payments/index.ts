@@ -1,0 +1,19 @@
+export {
+  AskWithdrawal,
+  EndPlan,
+  RequestCheckout,
+  RequestPayoutAccount,
+  TakeNotice,
+} from './commands.js';
+export {
+  type Notice,
+  type Order,
+  type PaymentEvent,
+  paymentEvents,
+  type RealCurrency,
+  realCurrency,
+} from './events.js';
+export { payments } from './module.js';
+export { type CreditPack, creditPacks, OFFER_CURRENCY, type Plan, packNamed, planNamed, plans } from './offers.js';
+export { carryOut, outgoingTypes } from './outgoing.js';
+export type { CheckoutOrder, PaymentProvider, TransferOrder } from './provider.js';

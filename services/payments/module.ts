@@ -1,0 +1,31 @@
+import { defineContext } from '../kernel/index.js';
+import {
+  ApproveWithdrawal,
+  AskWithdrawal,
+  EndPlan,
+  FailCheckout,
+  FailWithdrawal,
+  RecordCheckout,
+  RecordPayoutAccount,
+  RecordTransfer,
+  RefusePayoutAccount,
+  RefuseWithdrawal,
+  RequestCheckout,
+  RequestPayoutAccount,
+  TakeNotice,
+} from './commands.js';
+import { paymentDecider } from './decider.js';
+import { paymentEvents } from './events.js';
+import { paidIn, withdrawals } from './policies.js';
+
+export const payments = defineContext({
+  name: 'payments',
+  events: paymentEvents,
+  decider: paymentDecider,
+  commands: [
+    ...[RequestCheckout, RecordCheckout, FailCheckout, TakeNotice, EndPlan],
+    ...[RequestPayoutAccount, RecordPayoutAccount, RefusePayoutAccount],
+    ...[AskWithdrawal, ApproveWithdrawal, RefuseWithdrawal, RecordTransfer, FailWithdrawal],
+  ],
+  policies: [paidIn, withdrawals],
+});

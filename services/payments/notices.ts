@@ -1,0 +1,131 @@
+import { AgonError, fold } from '../kernel/index.js';
+import type { Notice, PaymentEvent } from './events.js';
+import { evolve, initial, NO_PAYOUT, type NoticeOf, type Payment, type PaymentState, paymentOf } from './state.js';
+
+/** Notices come in any order, and some twice. What each does depends on what is known, never on when it came. */
+export function takeNotice(notice: Notice, state: PaymentState): PaymentEvent[] {
+  switch (notice.kind) {
+    case 'paid':
+      return receive(notice, state);
+    case 'unpaid': {
+      const { kind: _kind, ...data } = notice;
+      return failCheckout(state, data);
+    }
+    case 'refund':
+    case 'dispute': {
+      const { accountId, paymentId } = notice;
+      const payment = paymentOf(state, paymentId);
+      if (payment.status === 'received')
+        return notice.kind === 'refund' ? refund(notice, payment) : dispute(notice, payment, state);
+      return [{ type: 'NoticeKept', data: { accountId, paymentId, notice } }];
+    }
+    case 'plan':
+      return changePlan(notice, state);
+    case 'plan-paid': {
+      const { kind: _kind, ...data } = notice;
+      return state.invoices.includes(data.invoiceId) ? [] : [{ type: 'PlanPaid', data }];
+    }
+    case 'payout-account': {
+      const { kind: _kind, ...data } = notice;
+      const { asOfS, enabled } = state.payout ?? NO_PAYOUT;
+      const isNews = data.asOfS > asOfS || (data.asOfS === asOfS && data.enabled && !enabled);
+      return isNews ? [{ type: 'PayoutAccountChanged', data }] : [];
+    }
+  }
+}
+
+function receive(notice: NoticeOf<'paid'>, state: PaymentState): PaymentEvent[] {
+  const { accountId, paymentId, amountCents, currency, chargeId } = notice;
+  const { order, status, kept } = paymentOf(state, paymentId);
+  if (status === 'received') return [];
+  if (order.amountCents !== amountCents || order.currency !== currency) {
+    const asked = `${order.amountCents} ${order.currency}`;
+    throw new AgonError('PAYMENTS.OTHER_AMOUNT', `${asked} were asked for, and ${amountCents} ${currency} were paid.`);
+  }
+  const events: PaymentEvent[] = [{ type: 'PaymentReceived', data: { accountId, paymentId, order, chargeId } }];
+  for (const early of kept) events.push(...takeNotice(early, fold({ initial, evolve }, events, state)));
+  return events;
+}
+
+/** A refund takes the money back when it is first heard of, and gives it back if it fails. Failing is final. */
+function refund(notice: NoticeOf<'refund'>, payment: Payment): PaymentEvent[] {
+  const { accountId, paymentId, refundId, amountCents, currency, failed } = notice;
+  const data = { accountId, paymentId, refundId, amountCents, currency, order: payment.order };
+  const before = payment.refunds[refundId]?.stage;
+  if (before === 'failed' || (before === 'counted' && !failed)) return [];
+  const counted: PaymentEvent = { type: 'PaymentRefunded', data: { ...data, taken: take(payment, amountCents) } };
+  if (!failed) return [counted];
+  const depositId = `${refundId}:failed`;
+  if (before === 'counted') {
+    const returnedCents = giveBack(payment, amountCents);
+    return [{ type: 'RefundFailed', data: { ...data, depositId, returnedCents } }];
+  }
+  // Heard of its failure first: nothing was taken, nothing is given back, and its beginning will not count any more.
+  return [{ type: 'RefundFailed', data: { ...data, depositId, returnedCents: '0' } }];
+}
+
+/** A dispute takes the money when it opens; a won one gives it back. Its end is final, also if heard of first. */
+function dispute(notice: NoticeOf<'dispute'>, payment: Payment, state: PaymentState): PaymentEvent[] {
+  const { accountId, paymentId, disputeId, amountCents, currency, outcome } = notice;
+  const data = { accountId, paymentId, disputeId, amountCents, currency, order: payment.order };
+  const before = payment.disputes[disputeId]?.stage;
+  if (before === 'won' || before === 'lost' || before === outcome) return [];
+  const opened: PaymentEvent = { type: 'DisputeOpened', data: { ...data, taken: take(payment, amountCents) } };
+  if (outcome === 'open') return [opened];
+  const stages = Object.values(state.payments).flatMap((each) => Object.entries(each.disputes));
+  const othersOpen = stages.filter(([id, { stage }]) => id !== disputeId && stage === 'open').length;
+  if (outcome === 'lost') {
+    const lost: PaymentEvent = { type: 'DisputeLost', data: { ...data, othersOpen } };
+    return before === 'open' ? [lost] : [opened, lost];
+  }
+  const returnedCents = before === 'open' ? giveBack(payment, amountCents) : '0';
+  return [{ type: 'DisputeWon', data: { ...data, othersOpen, depositId: `${disputeId}:won`, returnedCents } }];
+}
+
+/** What of a payment is the owner's while so much of it is claimed back: never less than nothing. */
+function left({ order, refunds, disputes }: Payment, changeCents = 0n): bigint {
+  const claims = [
+    ...Object.values(refunds).filter(({ stage }) => stage === 'counted'),
+    ...Object.values(disputes).filter(({ stage }) => stage !== 'won'),
+  ];
+  const claimed = claims.reduce((sum, { amountCents }) => sum + amountCents, changeCents);
+  const cents = BigInt(order.amountCents) - claimed;
+  return cents > 0n ? cents : 0n;
+}
+
+/** As much of this claim as is left, out of the deposits that hold it. */
+function take(payment: Payment, amountCents: string) {
+  let wanted = left(payment) - left(payment, BigInt(amountCents));
+  return Object.entries(payment.deposits).flatMap(([depositId, has]) => {
+    const part = has < wanted ? has : wanted;
+    wanted -= part;
+    return part > 0n ? [{ depositId, amountCents: part.toString() }] : [];
+  });
+}
+
+/** What the end of this claim leaves the owner with; other claims may want some of it. */
+const giveBack = (payment: Payment, amountCents: string): string =>
+  (left(payment, -BigInt(amountCents)) - left(payment)).toString();
+
+/** Of two notices of one second, the one further on in a subscription's life counts. */
+const STAGES = ['incomplete', 'active', 'late', 'ended'] as const;
+
+function changePlan({ kind: _kind, ...data }: NoticeOf<'plan'>, { plan }: PaymentState): PaymentEvent[] {
+  const changed: PaymentEvent = { type: 'PlanChanged', data };
+  if (!plan) return [changed];
+  if (plan.subscriptionId !== data.subscriptionId) {
+    // The end of an old subscription says nothing about the one that runs.
+    return plan.status === 'ended' || (data.status !== 'ended' && data.asOfS > plan.asOfS) ? [changed] : [];
+  }
+  if (plan.status === 'ended' || data.asOfS < plan.asOfS) return [];
+  const stage = (status: (typeof STAGES)[number]) => STAGES.indexOf(status);
+  return data.asOfS === plan.asOfS && stage(data.status) <= stage(plan.status) ? [] : [changed];
+}
+
+export function failCheckout(
+  state: PaymentState,
+  data: { accountId: string; paymentId: string; reason: string },
+): PaymentEvent[] {
+  const { status } = paymentOf(state, data.paymentId);
+  return status === 'requested' || status === 'open' ? [{ type: 'CheckoutFailed', data }] : [];
+}

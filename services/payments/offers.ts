@@ -1,0 +1,58 @@
+import { AgonError } from '../kernel/index.js';
+
+/** What a plan allows. Prices are cents of US dollars a month. */
+export interface Plan {
+  readonly planId: string;
+  readonly title: string;
+  readonly priceCents: string;
+  readonly agentsMax: number;
+  readonly matchesPerDayMax: number;
+  readonly requestsPerMinuteMax: number;
+  /** Among matches that wait, a higher one is played first. */
+  readonly priority: number;
+}
+
+export const OFFER_CURRENCY = 'USD' as const;
+
+export const plans: readonly Plan[] = [
+  {
+    ...{ planId: 'free', title: 'Free', priceCents: '0' },
+    ...{ agentsMax: 3, matchesPerDayMax: 200, requestsPerMinuteMax: 100, priority: 0 },
+  },
+  {
+    ...{ planId: 'pro', title: 'Pro', priceCents: '1900' },
+    ...{ agentsMax: 25, matchesPerDayMax: 5_000, requestsPerMinuteMax: 600, priority: 1 },
+  },
+  {
+    ...{ planId: 'team', title: 'Team', priceCents: '9900' },
+    ...{ agentsMax: 200, matchesPerDayMax: 50_000, requestsPerMinuteMax: 3_000, priority: 2 },
+  },
+];
+
+/** Compute credits are bought in packs: the larger, the cheaper each. */
+export interface CreditPack {
+  readonly packId: string;
+  /** In hundredths, as wallets count them. */
+  readonly creditCents: string;
+  readonly priceCents: string;
+}
+
+export const creditPacks: readonly CreditPack[] = [
+  { packId: 'small', creditCents: '100000', priceCents: '500' },
+  { packId: 'medium', creditCents: '600000', priceCents: '2500' },
+  { packId: 'large', creditCents: '3000000', priceCents: '10000' },
+];
+
+export function planNamed(planId: string): Plan {
+  const plan = plans.find((each) => each.planId === planId);
+  if (plan) return plan;
+  const known = plans.map((each) => each.planId).join(', ');
+  throw new AgonError('PAYMENTS.UNKNOWN_PLAN', `There is no plan ${planId}. Plans: ${known}.`);
+}
+
+export function packNamed(packId: string): CreditPack {
+  const pack = creditPacks.find((each) => each.packId === packId);
+  if (pack) return pack;
+  const known = creditPacks.map((each) => each.packId).join(', ');
+  throw new AgonError('PAYMENTS.UNKNOWN_PACK', `There is no pack ${packId}. Packs: ${known}.`);
+}

@@ -1,0 +1,113 @@
+import {
+  type Clock,
+  type Command,
+  derivedId,
+  type EventStore,
+  fold,
+  isAgonError,
+  newMeta,
+  SYSTEM,
+  storeLimits,
+} from '../kernel/index.js';
+import {
+  FailCheckout,
+  FailWithdrawal,
+  RecordCheckout,
+  RecordPayoutAccount,
+  RecordTransfer,
+  RefusePayoutAccount,
+  streamOf,
+} from './commands.js';
+import type { PaymentEvent } from './events.js';
+import type { PaymentProvider } from './provider.js';
+import { evolve, initial, type PaymentState } from './state.js';
+
+type Event<Type extends PaymentEvent['type']> = Extract<PaymentEvent, { type: Type }> & { readonly id: string };
+type Outgoing = Event<'CheckoutRequested' | 'PayoutAccountRequested' | 'WithdrawalRequested' | 'PlanEndRequested'>;
+
+/** The facts after which the provider has to be called. */
+export const outgoingTypes = [
+  'CheckoutRequested',
+  'PayoutAccountRequested',
+  'WithdrawalRequested',
+  'PlanEndRequested',
+] as const satisfies readonly PaymentEvent['type'][];
+
+interface OutgoingPorts {
+  readonly provider: PaymentProvider;
+  readonly store: EventStore;
+  readonly clock: Clock;
+}
+
+/**
+ * Makes the call that an event asks for, and says what is to be recorded of it. It may run any number of times for one
+ * event, before and after a crash: what is recorded already is left alone, and what may have been paid is looked up.
+ */
+export async function carryOut(event: Outgoing, ports: OutgoingPorts): Promise<Command | undefined> {
+  const { provider, clock } = ports;
+  // The answer is part of the id: an answer that differs is another command, and not the same one with other data.
+  const meta = (answer: string) => newMeta(SYSTEM, { id: derivedId(event.id, 'outgoing', answer), clock });
+  const state = await stateOf(ports.store, event.data.accountId);
+  switch (event.type) {
+    case 'CheckoutRequested': {
+      const { accountId, paymentId } = event.data;
+      if (state.payments[paymentId]?.status !== 'requested') return undefined;
+      return refusedAs(
+        (reason) => new FailCheckout({ accountId, paymentId, reason }, meta('refused')),
+        async () => {
+          const opened = await provider.openCheckout(event.data);
+          return new RecordCheckout({ accountId, paymentId, ...opened }, meta(opened.sessionId));
+        },
+      );
+    }
+    case 'PayoutAccountRequested': {
+      const { accountId } = event.data;
+      if (!state.payout || state.payout.id) return undefined;
+      return refusedAs(
+        (reason) => new RefusePayoutAccount({ accountId, reason }, meta('refused')),
+        async () => {
+          const { payoutAccountId } = await provider.openPayoutAccount(accountId, `agon-payout-account-${event.id}`);
+          return new RecordPayoutAccount({ accountId, payoutAccountId }, meta(payoutAccountId));
+        },
+      );
+    }
+    case 'WithdrawalRequested': {
+      const { accountId, withdrawalId } = event.data;
+      if (state.withdrawals[withdrawalId]?.status !== 'requested') return undefined;
+      const record = ({ transferId }: { transferId: string }) =>
+        new RecordTransfer({ accountId, withdrawalId, transferId }, meta(transferId));
+      // A process may have died between the call and its record. The provider forgets keys; it keeps its transfers.
+      // A look-up that fails says nothing about the transfer, so it never ends the withdrawal.
+      const paid = await provider.findTransfer(withdrawalId);
+      if (paid) return record(paid);
+      return refusedAs(
+        (reason) => new FailWithdrawal({ accountId, withdrawalId, reason }, meta('refused')),
+        async () => record(await provider.createTransfer(event.data)),
+      );
+    }
+    case 'PlanEndRequested':
+      // Recorded by the webhook that follows.
+      if (state.plan?.status !== 'ended') await provider.endPlan(event.data.subscriptionId);
+      return undefined;
+  }
+}
+
+/** Only a refusal that is certain ends a payment; anything else is thrown, and tried again. */
+async function refusedAs(refused: (reason: string) => Command, call: () => Promise<Command>): Promise<Command> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!isAgonError(error, 'PAYMENTS.PROVIDER_REFUSED')) throw error;
+    return refused(error.message.slice(0, 400));
+  }
+}
+
+async function stateOf(store: EventStore, accountId: string): Promise<PaymentState> {
+  let state = initial;
+  for (let fromRevision = 0; ; ) {
+    const page = await store.readStream(streamOf(accountId), { fromRevision });
+    state = fold({ initial, evolve }, page as unknown as Iterable<PaymentEvent>, state);
+    if (page.length < storeLimits.pageEventsMax) return state;
+    fromRevision += page.length;
+  }
+}

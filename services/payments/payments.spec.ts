@@ -1,0 +1,355 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { metaOf } from '../kernel/fixtures.js';
+import { type Actor, derivedId, fold } from '../kernel/index.js';
+import { allowed, specification } from '../kernel/spec.js';
+import {
+  ApproveWithdrawal,
+  FailCheckout,
+  FailWithdrawal,
+  RecordCheckout,
+  RecordTransfer,
+  RefuseWithdrawal,
+} from './commands.js';
+import { paymentDecider } from './decider.js';
+import {
+  AskWithdrawal,
+  EndPlan,
+  type Notice,
+  type Order,
+  type PaymentEvent,
+  payments,
+  plans,
+  RequestCheckout,
+  TakeNotice,
+} from './index.js';
+
+const given = specification(payments);
+const accountId = 'ada';
+const paymentId = derivedId('payment');
+const withdrawalId = derivedId('withdrawal');
+const meta = (actor?: Actor) => metaOf('c1', actor);
+const payment = { accountId, paymentId };
+const money = { amountCents: '5000', currency: 'USD' } as const;
+const order: Order = { kind: 'deposit', ...money, clearingS: 0 };
+
+const event = <Type extends PaymentEvent['type']>(type: Type, data: Extract<PaymentEvent, { type: Type }>['data']) =>
+  ({ type, data }) as Extract<PaymentEvent, { type: Type }>;
+const requested = event('CheckoutRequested', { ...payment, order });
+const opened = event('CheckoutOpened', { ...payment, sessionId: 'cs_1', url: 'https://example.org/pay' });
+const received = event('PaymentReceived', { ...payment, order, chargeId: 'pi_1' });
+const all = [{ depositId: paymentId, amountCents: '5000' }];
+const refunded = event('PaymentRefunded', { ...payment, ...money, refundId: 're_1', order, taken: all });
+const back = (depositId: string, returnedCents = '5000') => ({ depositId, returnedCents });
+const refundFailed = event('RefundFailed', { ...payment, ...money, refundId: 're_1', order, ...back('re_1:failed') });
+const disputed = event('DisputeOpened', { ...payment, ...money, disputeId: 'dp_1', order, taken: all });
+const won = (othersOpen = 0, returnedCents = '5000') =>
+  event('DisputeWon', {
+    ...payment,
+    ...money,
+    disputeId: 'dp_1',
+    order,
+    othersOpen,
+    ...back('dp_1:won', returnedCents),
+  });
+const lost = event('DisputeLost', { ...payment, ...money, disputeId: 'dp_1', order, othersOpen: 0 });
+
+const tell = (notice: Notice) => new TakeNotice({ accountId: notice.accountId, notice }, meta());
+const paid: Notice = { kind: 'paid', ...payment, ...money, chargeId: 'pi_1' };
+const unpaid: Notice = { kind: 'unpaid', ...payment, reason: 'expired' };
+const refund = (failed = false, refundId = 're_1') =>
+  ({ kind: 'refund', ...payment, ...money, refundId, failed }) as const;
+const dispute = (outcome: 'open' | 'won' | 'lost', disputeId = 'dp_1') =>
+  ({ kind: 'dispute', ...payment, ...money, disputeId, outcome }) as const;
+
+describe('a checkout', () => {
+  const ask = (amountCents = '5000', actor?: Actor) =>
+    new RequestCheckout({ ...payment, order: { ...order, amountCents } }, meta(actor));
+
+  it('is asked for once, within sane amounts, by its owner or staff', () => {
+    given([]).when(ask()).then([requested]);
+    given([requested]).when(ask()).thenRefused('PAYMENTS.EXISTS');
+    for (const amount of ['99', '10000001']) given([]).when(ask(amount)).thenRefused('PAYMENTS.BAD_AMOUNT');
+    expect(allowed(ask('5000', { id: 'ada', role: 'owner' }))).toBe(true);
+    expect(allowed(ask('5000', { id: 'bob', role: 'owner' }))).toBe(false);
+  });
+
+  it('opens once, and a page made again is nobody’s', () => {
+    const record = new RecordCheckout({ ...payment, sessionId: 'cs_1', url: 'https://example.org/pay' }, meta());
+    given([requested]).when(record).then([opened]);
+    given([requested, opened]).when(record).then([]);
+    given([]).when(record).thenRefused('PAYMENTS.UNKNOWN');
+  });
+
+  it('fails while it is not paid, and never afterwards', () => {
+    const failed = event('CheckoutFailed', { ...payment, reason: 'expired' });
+    given([requested, opened]).when(tell(unpaid)).then([failed]);
+    given([requested, opened, failed]).when(tell(unpaid)).then([]);
+    given([requested, opened, received]).when(tell(unpaid)).then([]);
+    given([requested])
+      .when(new FailCheckout({ ...payment, reason: 'expired' }, meta()))
+      .then([failed]);
+  });
+});
+
+describe('the proof of payment', () => {
+  it('is the provider’s notice, and is taken once', () => {
+    given([requested, opened]).when(tell(paid)).then([received]);
+    given([requested, opened, received]).when(tell(paid)).then([]);
+    given([]).when(tell(paid)).thenRefused('PAYMENTS.UNKNOWN');
+  });
+
+  it('counts before the page is recorded, and after the page was given up', () => {
+    given([requested]).when(tell(paid)).then([received]);
+    given([requested, event('CheckoutFailed', { ...payment, reason: 'expired' })])
+      .when(tell(paid))
+      .then([received]);
+  });
+
+  it('is refused over another amount or currency', () => {
+    given([requested])
+      .when(tell({ ...paid, amountCents: '50000' }))
+      .thenRefused('PAYMENTS.OTHER_AMOUNT');
+    given([requested])
+      .when(tell({ ...paid, currency: 'EUR' }))
+      .thenRefused('PAYMENTS.OTHER_AMOUNT');
+  });
+
+  it('comes from the webhook alone: not even an operator may say it', () => {
+    for (const role of ['owner', 'operator', 'admin', 'runner'] as const) {
+      expect(allowed(new TakeNotice({ accountId, notice: paid }, meta({ id: 'ada', role })))).toBe(false);
+    }
+    expect(allowed(new TakeNotice({ accountId, notice: paid }, meta({ id: 'stripe', role: 'system' })))).toBe(true);
+    expect(() => new TakeNotice({ accountId: 'bob', notice: paid }, meta())).toThrow();
+  });
+});
+
+describe('refunds and disputes', () => {
+  const paidFor = [requested, opened, received];
+
+  it('take back, once each', () => {
+    given(paidFor).when(tell(refund())).then([refunded]);
+    given([...paidFor, refunded])
+      .when(tell(refund()))
+      .then([]);
+    given(paidFor)
+      .when(tell(dispute('open')))
+      .then([disputed]);
+    given([...paidFor, disputed])
+      .when(tell(dispute('open')))
+      .then([]);
+  });
+
+  it('give back what failed and what was won', () => {
+    given([...paidFor, refunded])
+      .when(tell(refund(true)))
+      .then([refundFailed]);
+    given([...paidFor, disputed])
+      .when(tell(dispute('won')))
+      .then([won()]);
+    given([...paidFor, disputed])
+      .when(tell(dispute('lost')))
+      .then([lost]);
+    given([...paidFor, disputed, lost])
+      .when(tell(dispute('won')))
+      .then([]);
+  });
+
+  it('say how many other disputes are still open', () => {
+    const other = event('DisputeOpened', { ...disputed.data, disputeId: 'dp_2', taken: [] });
+    given([...paidFor, disputed, other])
+      .when(tell(dispute('won')))
+      .then([won(1, '0')]);
+  });
+
+  it('never take more than was paid, and take from what came back', () => {
+    const half = { ...refund(false, 're_2'), amountCents: '2000' };
+    const taken = (...parts: [string, string][]) =>
+      event('PaymentRefunded', {
+        ...{ ...payment, ...money, amountCents: '2000', refundId: 're_2', order },
+        taken: parts.map(([depositId, amountCents]) => ({ depositId, amountCents })),
+      });
+    given([...paidFor, disputed])
+      .when(tell(half))
+      .then([taken()]);
+    given([...paidFor, disputed, taken()])
+      .when(tell(dispute('won')))
+      .then([won(0, '3000')]);
+    given([...paidFor, disputed, won()])
+      .when(tell(half))
+      .then([taken(['dp_1:won', '2000'])]);
+  });
+
+  it('are kept when they come before their payment, and count with it', () => {
+    const kept = event('NoticeKept', { ...payment, notice: refund() });
+    given([requested]).when(tell(refund())).then([kept]);
+    given([requested, kept]).when(tell(paid)).then([received, refunded]);
+  });
+
+  const some = (amountCents: string, refundId: string, failed = false) => ({
+    ...refund(failed, refundId),
+    amountCents,
+  });
+  const notices = [paid, some('2000', 're_1'), some('2000', 're_1', true), some('1500', 're_2')] as const;
+  const disputes = [dispute('open'), dispute('won'), { ...dispute('open', 'dp_2'), amountCents: '1000' }] as const;
+  const told = [...notices, ...disputes, { ...dispute('lost', 'dp_2'), amountCents: '1000' }] as const;
+  /** What these events leave in the wallet. */
+  const inWallet = (events: readonly PaymentEvent[]) =>
+    events.reduce((sum, { type, data }) => {
+      if (type === 'PaymentReceived') return sum + Number(data.order.amountCents);
+      if ('returnedCents' in data) return sum + Number(data.returnedCents);
+      return 'taken' in data ? data.taken.reduce((rest, part) => rest - Number(part.amountCents), sum) : sum;
+    }, 0);
+
+  it('come to the same in any order, however often each is told', () => {
+    const anyOrder = fc
+      .array(fc.constantFrom(...told))
+      .chain((more) => fc.shuffledSubarray([...told, ...more], { minLength: told.length + more.length }));
+    fc.assert(
+      fc.property(anyOrder, (heard) => {
+        const log: PaymentEvent[] = [requested];
+        for (const notice of heard) {
+          log.push(...paymentDecider.decide(tell(notice), fold(paymentDecider, log)));
+          expect(inWallet(log)).toBeGreaterThanOrEqual(0);
+        }
+        // 50.00 paid; a refund of 20.00 failed, one of 15.00 stands; one dispute won, one of 10.00 lost.
+        expect(inWallet(log)).toBe(2500);
+        expect(fold(paymentDecider, log).payments[paymentId]).toMatchObject({
+          status: 'received',
+          refunds: { re_1: { stage: 'failed' }, re_2: { stage: 'counted' } },
+          disputes: { dp_1: { stage: 'won' }, dp_2: { stage: 'lost' } },
+          kept: [],
+        });
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+describe('a plan', () => {
+  const told = (status: 'incomplete' | 'active' | 'late' | 'ended', asOfS: number, subscriptionId = 'sub_1') =>
+    ({ kind: 'plan', accountId, planId: 'pro', subscriptionId, status, asOfS }) as const;
+  const changed = ({ kind: _kind, ...data }: ReturnType<typeof told>) => event('PlanChanged', data);
+
+  it('follows the latest word about it', () => {
+    given([])
+      .when(tell(told('active', 10)))
+      .then([changed(told('active', 10))]);
+    given([changed(told('active', 10))])
+      .when(tell(told('late', 9)))
+      .then([]);
+    given([changed(told('active', 10))])
+      .when(tell(told('late', 11)))
+      .then([changed(told('late', 11))]);
+    given([changed(told('ended', 10))])
+      .when(tell(told('active', 11)))
+      .then([]);
+  });
+
+  it('takes the later stage of one second', () => {
+    given([changed(told('active', 10))])
+      .when(tell(told('incomplete', 10)))
+      .then([]);
+    given([changed(told('incomplete', 10))])
+      .when(tell(told('active', 10)))
+      .then([changed(told('active', 10))]);
+  });
+
+  it('is not ended by the end of an older one', () => {
+    given([changed(told('active', 10, 'sub_2'))])
+      .when(tell(told('ended', 11, 'sub_1')))
+      .then([]);
+  });
+
+  it('is had once at a time, and ended by asking', () => {
+    const plan: Order = { kind: 'plan', planId: 'team', amountCents: '9900', currency: 'USD' };
+    given([changed(told('active', 10))])
+      .when(new RequestCheckout({ ...payment, order: plan }, meta()))
+      .thenRefused('PAYMENTS.PLAN_RUNS');
+    const end = new EndPlan({ accountId }, meta());
+    const ending = event('PlanEndRequested', { accountId, subscriptionId: 'sub_1' });
+    given([changed(told('active', 10))])
+      .when(end)
+      .then([ending]);
+    given([changed(told('active', 10)), ending])
+      .when(end)
+      .then([]);
+    given([]).when(end).then([]);
+  });
+
+  it('is paid once an invoice', () => {
+    const bill = { accountId, planId: 'pro', invoiceId: 'in_1', amountCents: '1900', currency: 'USD' } as const;
+    given([])
+      .when(tell({ kind: 'plan-paid', ...bill }))
+      .then([event('PlanPaid', bill)]);
+    given([event('PlanPaid', bill)])
+      .when(tell({ kind: 'plan-paid', ...bill }))
+      .then([]);
+  });
+
+  it('allows more the more it costs', () => {
+    for (const limit of ['agentsMax', 'matchesPerDayMax', 'requestsPerMinuteMax', 'priority'] as const) {
+      const values = plans.map((plan) => plan[limit]);
+      expect(values).toEqual([...new Set(values)].sort((a, b) => a - b));
+    }
+  });
+});
+
+describe('a withdrawal', () => {
+  const asked = event('WithdrawalAsked', { accountId, withdrawalId, amountCents: '2500', currency: 'USD' });
+  const ready = event('PayoutAccountChanged', { accountId, payoutAccountId: 'acct_1', enabled: true, asOfS: 5 });
+  const idempotencyKey = `agon-withdrawal-${withdrawalId}`;
+  const toPay = event('WithdrawalRequested', { ...asked.data, payoutAccountId: 'acct_1', idempotencyKey });
+  const done = event('WithdrawalPaid', { ...asked.data, transferId: 'tr_1' });
+  const id = { accountId, withdrawalId };
+  const ask = (actor?: Actor) => new AskWithdrawal({ ...id, amountCents: '2500', currency: 'USD' }, meta(actor));
+  const approve = new ApproveWithdrawal(id, meta());
+  const record = (transferId = 'tr_1') => new RecordTransfer({ ...id, transferId }, meta());
+  const fail = new FailWithdrawal({ ...id, reason: 'no' }, meta());
+
+  it('needs an account that can receive', () => {
+    given([]).when(ask()).thenRefused('PAYMENTS.NO_PAYOUT_ACCOUNT');
+    given([event('PayoutAccountChanged', { ...ready.data, enabled: false })])
+      .when(ask())
+      .thenRefused('PAYMENTS.NO_PAYOUT_ACCOUNT');
+    given([ready]).when(ask()).then([asked]);
+    expect(allowed(ask({ id: 'bob', role: 'owner' }))).toBe(false);
+  });
+
+  it('fixes its key before anybody is asked to pay', () => {
+    given([ready, asked]).when(approve).then([toPay]);
+    given([ready, asked, toPay]).when(approve).then([]);
+  });
+
+  it('is paid once, by one transfer', () => {
+    given([ready, asked, toPay]).when(record()).then([done]);
+    given([ready, asked, toPay, done]).when(record()).then([]);
+    given([ready, asked, toPay, done]).when(record('tr_2')).thenRefused('PAYMENTS.OTHER_TRANSFER');
+  });
+
+  it('fails only while it may be paid, and is never paid after it failed', () => {
+    const failed = event('WithdrawalFailed', { ...asked.data, reason: 'no' });
+    given([ready, asked, toPay]).when(fail).then([failed]);
+    given([ready, asked, toPay, done]).when(fail).then([]);
+    given([ready, asked, toPay, failed]).when(record()).thenRefused('PAYMENTS.OTHER_TRANSFER');
+    given([ready, asked, toPay, failed]).when(approve).then([]);
+  });
+
+  it('is refused when the wallet has not enough, and not afterwards', () => {
+    const refuse = new RefuseWithdrawal({ ...id, reason: 'insufficient', availableCents: '1' }, meta());
+    const refusedEvent = event('WithdrawalRefused', { ...asked.data, reason: 'insufficient', availableCents: '1' });
+    given([ready, asked]).when(refuse).then([refusedEvent]);
+    given([ready, asked, toPay]).when(refuse).then([]);
+  });
+
+  it('is told by the latest word about the account, whatever order it came in', () => {
+    const said = (enabled: boolean, asOfS: number) =>
+      ({ kind: 'payout-account', accountId, payoutAccountId: 'acct_1', enabled, asOfS }) as const;
+    given([ready])
+      .when(tell(said(false, 4)))
+      .then([]);
+    given([ready])
+      .when(tell(said(false, 6)))
+      .then([event('PayoutAccountChanged', { ...ready.data, enabled: false, asOfS: 6 })]);
+  });
+});

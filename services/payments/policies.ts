@@ -1,0 +1,119 @@
+import { definePolicy, type EventOf, type Reaction } from '../kernel/index.js';
+import {
+  ClawBackFunds,
+  DepositFunds,
+  FreezeWallet,
+  HoldFunds,
+  PostHold,
+  UnfreezeWallet,
+  VoidHold,
+  type WalletEvent,
+} from '../wallet/index.js';
+import { ApproveWithdrawal, RefuseWithdrawal } from './commands.js';
+import type { Order, PaymentEvent, paymentEvents } from './events.js';
+
+type Event<Type extends PaymentEvent['type']> = Extract<EventOf<typeof paymentEvents>, { type: Type }>;
+type Taken = 'PaymentReceived' | 'PaymentRefunded' | 'RefundFailed' | 'DisputeOpened' | 'DisputeWon' | 'DisputeLost';
+
+/** What an amount of money is worth in the wallet: itself, or its share of the credits that were bought with it. */
+function worth(order: Order, amountCents: string) {
+  const { currency } = order;
+  if (order.kind !== 'credits') return { amountCents, currency };
+  const whole = BigInt(order.amountCents);
+  const credits = (BigInt(order.creditCents) * BigInt(amountCents)) / whole;
+  return { amountCents: `${credits}`, currency: 'COMPUTE', paid: { amountCents, currency } };
+}
+
+function deposit(
+  { accountId, order }: { accountId: string; order: Order },
+  depositId: string,
+  cents: string,
+  atIso: string,
+  meta: Reaction,
+) {
+  const amount = worth(order, cents);
+  if (amount.amountCents === '0') return [];
+  const clearsAt = (clearingS: number) => new Date(Date.parse(atIso) + clearingS * 1000).toISOString();
+  const withdrawableAt = order.kind === 'deposit' ? { withdrawableAt: clearsAt(order.clearingS) } : {};
+  return [new DepositFunds({ accountId, depositId, ...amount, ...withdrawableAt }, meta(0))];
+}
+
+function clawBack(
+  { accountId, order, taken }: Event<'PaymentRefunded' | 'DisputeOpened'>['data'],
+  clawBackId: string,
+  reason: 'refund' | 'chargeback',
+  meta: Reaction,
+) {
+  return taken.flatMap(({ depositId, amountCents }, index) => {
+    const amount = worth(order, amountCents);
+    if (amount.amountCents === '0') return [];
+    return [new ClawBackFunds({ accountId, depositId, clawBackId, reason, ...amount }, meta(index + 1))];
+  });
+}
+
+const freezeOf = (accountId: string, disputeId: string) => ({ accountId, reason: `dispute ${disputeId}` });
+
+const unfreeze = ({ accountId, disputeId, othersOpen }: Event<'DisputeLost'>['data'], meta: Reaction) =>
+  othersOpen > 0 ? [] : [new UnfreezeWallet(freezeOf(accountId, disputeId), meta(1))];
+
+/** What was paid is in the wallet; what was refunded or charged back is not; what came back is there again. */
+export const paidIn = definePolicy<Event<Taken>>(
+  'payments.paid-in',
+  ['PaymentReceived', 'PaymentRefunded', 'RefundFailed', 'DisputeOpened', 'DisputeWon', 'DisputeLost'],
+  ({ type, data, time }, meta) => {
+    // A plan is paid for, not paid in: nothing of it was ever in the wallet.
+    if (data.order.kind === 'plan') return [];
+    switch (type) {
+      case 'PaymentReceived':
+        return deposit(data, data.paymentId, data.order.amountCents, time, meta);
+      case 'PaymentRefunded':
+        return clawBack(data, data.refundId, 'refund', meta);
+      case 'RefundFailed':
+        return deposit(data, data.depositId, data.returnedCents, time, meta);
+      case 'DisputeOpened': {
+        const freeze = new FreezeWallet(freezeOf(data.accountId, data.disputeId), meta(0));
+        return [freeze, ...clawBack(data, data.disputeId, 'chargeback', meta)];
+      }
+      case 'DisputeWon':
+        return [...deposit(data, data.depositId, data.returnedCents, time, meta), ...unfreeze(data, meta)];
+      case 'DisputeLost':
+        return unfreeze(data, meta);
+    }
+  },
+);
+
+const withdrawalHoldId = (withdrawalId: string) => `withdrawal:${withdrawalId}`;
+
+type Step =
+  | Event<'WithdrawalAsked' | 'WithdrawalPaid' | 'WithdrawalFailed'>
+  | Extract<WalletEvent, { type: 'FundsHeld' | 'HoldRefused' }>;
+
+/** Held when it is asked for, posted when it is paid, given back when it cannot be. */
+export const withdrawals = definePolicy<Step>(
+  'payments.withdrawals',
+  ['WithdrawalAsked', 'FundsHeld', 'HoldRefused', 'WithdrawalPaid', 'WithdrawalFailed'],
+  ({ type, data }, meta) => {
+    const { accountId } = data;
+    switch (type) {
+      case 'WithdrawalAsked': {
+        const { withdrawalId, amountCents, currency } = data;
+        const purpose = { kind: 'withdrawal', withdrawalId } as const;
+        const holdId = withdrawalHoldId(withdrawalId);
+        return [new HoldFunds({ accountId, holdId, amountCents, currency, purpose }, meta(0))];
+      }
+      case 'FundsHeld':
+        if (data.purpose.kind !== 'withdrawal') return [];
+        return [new ApproveWithdrawal({ accountId, withdrawalId: data.purpose.withdrawalId }, meta(0))];
+      case 'HoldRefused': {
+        if (data.purpose.kind !== 'withdrawal') return [];
+        const { availableCents, reason } = data;
+        const { withdrawalId } = data.purpose;
+        return [new RefuseWithdrawal({ accountId, withdrawalId, reason, availableCents }, meta(0))];
+      }
+      case 'WithdrawalPaid':
+        return [new PostHold({ accountId, holdId: withdrawalHoldId(data.withdrawalId), payoutCents: '0' }, meta(0))];
+      case 'WithdrawalFailed':
+        return [new VoidHold({ accountId, holdId: withdrawalHoldId(data.withdrawalId) }, meta(0))];
+    }
+  },
+);

@@ -1,0 +1,165 @@
+import { AgonError } from '../kernel/index.js';
+import type { Notice, Order, PaymentEvent } from './events.js';
+
+export interface Payment {
+  readonly order: Order;
+  readonly status: 'requested' | 'open' | 'failed' | 'received';
+  readonly refunds: Readonly<Record<string, Claim<'counted' | 'failed'>>>;
+  readonly disputes: Readonly<Record<string, Claim<'open' | 'won' | 'lost'>>>;
+  /** What is left of it in the wallet, by deposit: the payment itself, and what came back since. */
+  readonly deposits: Readonly<Record<string, bigint>>;
+  /** Refunds and disputes that came before the payment itself. */
+  readonly kept: readonly AfterPayment[];
+}
+
+interface Claim<Stage> {
+  readonly stage: Stage;
+  readonly amountCents: bigint;
+}
+
+export interface Withdrawal {
+  readonly withdrawalId: string;
+  readonly amountCents: string;
+  readonly currency: 'USD' | 'EUR' | 'GBP';
+  readonly status: 'asked' | 'refused' | 'requested' | 'paid' | 'failed';
+  readonly transferId?: string;
+}
+
+/** All that an owner and the payment provider have to do with each other. */
+export interface PaymentState {
+  readonly payments: Readonly<Record<string, Payment>>;
+  readonly withdrawals: Readonly<Record<string, Withdrawal>>;
+  readonly payout?: { readonly id?: string; readonly enabled: boolean; readonly asOfS: number };
+  readonly plan?: Omit<NoticeOf<'plan'>, 'kind' | 'accountId'>;
+  readonly planEnding?: string;
+  readonly invoices: readonly string[];
+}
+
+export type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
+type AfterPayment = NoticeOf<'refund'> | NoticeOf<'dispute'>;
+
+export const initial: PaymentState = { payments: {}, withdrawals: {}, invoices: [] };
+
+export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
+  switch (event.type) {
+    case 'CheckoutRequested': {
+      const fresh: Payment = {
+        order: event.data.order,
+        status: 'requested',
+        refunds: {},
+        disputes: {},
+        deposits: {},
+        kept: [],
+      };
+      return { ...state, payments: { ...state.payments, [event.data.paymentId]: fresh } };
+    }
+    case 'CheckoutOpened':
+      return withPayment(state, event.data.paymentId, { status: 'open' });
+    case 'CheckoutFailed':
+      return withPayment(state, event.data.paymentId, { status: 'failed' });
+    case 'PaymentReceived': {
+      const { paymentId, order } = event.data;
+      const deposits = { [paymentId]: BigInt(order.amountCents) };
+      return withPayment(state, paymentId, { status: 'received', kept: [], deposits });
+    }
+    case 'NoticeKept':
+      return withPayment(state, event.data.paymentId, ({ kept }) => ({ kept: [...kept, event.data.notice] }));
+    case 'PaymentRefunded':
+    case 'RefundFailed': {
+      const stage = event.type === 'RefundFailed' ? 'failed' : 'counted';
+      const claim = { stage, amountCents: BigInt(event.data.amountCents) } as const;
+      return withPayment(state, event.data.paymentId, ({ refunds, deposits }) => ({
+        refunds: { ...refunds, [event.data.refundId]: claim },
+        deposits: moved(deposits, event.data),
+      }));
+    }
+    case 'DisputeOpened':
+    case 'DisputeWon':
+    case 'DisputeLost': {
+      const stage = ({ DisputeOpened: 'open', DisputeWon: 'won', DisputeLost: 'lost' } as const)[event.type];
+      const claim = { stage, amountCents: BigInt(event.data.amountCents) };
+      return withPayment(state, event.data.paymentId, ({ disputes, deposits }) => ({
+        disputes: { ...disputes, [event.data.disputeId]: claim },
+        deposits: moved(deposits, event.data),
+      }));
+    }
+    case 'PlanChanged': {
+      const { accountId: _accountId, ...plan } = event.data;
+      return { ...state, plan };
+    }
+    case 'PlanPaid':
+      return { ...state, invoices: [...state.invoices, event.data.invoiceId] };
+    case 'PlanEndRequested':
+      return { ...state, planEnding: event.data.subscriptionId };
+    case 'PayoutAccountRequested':
+      return { ...state, payout: { enabled: false, asOfS: 0 } };
+    case 'PayoutAccountRefused': {
+      const { payout: _payout, ...rest } = state;
+      return rest;
+    }
+    case 'PayoutAccountOpened':
+      return { ...state, payout: { ...(state.payout ?? NO_PAYOUT), id: event.data.payoutAccountId } };
+    case 'PayoutAccountChanged': {
+      const { payoutAccountId: id, enabled, asOfS } = event.data;
+      return { ...state, payout: { id, enabled, asOfS } };
+    }
+    case 'WithdrawalAsked': {
+      const { accountId: _accountId, ...asked } = event.data;
+      return withWithdrawal(state, { ...asked, status: 'asked' });
+    }
+    case 'WithdrawalRefused':
+      return endWithdrawal(state, event.data.withdrawalId, { status: 'refused' });
+    case 'WithdrawalRequested':
+      return endWithdrawal(state, event.data.withdrawalId, { status: 'requested' });
+    case 'WithdrawalPaid':
+      return endWithdrawal(state, event.data.withdrawalId, { status: 'paid', transferId: event.data.transferId });
+    case 'WithdrawalFailed':
+      return endWithdrawal(state, event.data.withdrawalId, { status: 'failed' });
+  }
+}
+
+export const NO_PAYOUT = { enabled: false, asOfS: 0 } as const;
+
+type Claimed = Extract<PaymentEvent, { data: { paymentId: string; amountCents: string } }>['data'];
+
+function moved(deposits: Payment['deposits'], data: Claimed): Payment['deposits'] {
+  if ('returnedCents' in data) return { ...deposits, [data.depositId]: BigInt(data.returnedCents) };
+  const after: Record<string, bigint> = { ...deposits };
+  if ('taken' in data) {
+    for (const part of data.taken) after[part.depositId] = (after[part.depositId] ?? 0n) - BigInt(part.amountCents);
+  }
+  return after;
+}
+
+function withPayment(
+  state: PaymentState,
+  paymentId: string,
+  change: Partial<Payment> | ((payment: Payment) => Partial<Payment>),
+): PaymentState {
+  const payment = state.payments[paymentId];
+  if (!payment) return state;
+  const changed = { ...payment, ...(typeof change === 'function' ? change(payment) : change) };
+  return { ...state, payments: { ...state.payments, [paymentId]: changed } };
+}
+
+const withWithdrawal = (state: PaymentState, withdrawal: Withdrawal): PaymentState => ({
+  ...state,
+  withdrawals: { ...state.withdrawals, [withdrawal.withdrawalId]: withdrawal },
+});
+
+function endWithdrawal(state: PaymentState, withdrawalId: string, change: Partial<Withdrawal>): PaymentState {
+  const withdrawal = state.withdrawals[withdrawalId];
+  return withdrawal ? withWithdrawal(state, { ...withdrawal, ...change }) : state;
+}
+
+export function paymentOf(state: PaymentState, paymentId: string): Payment {
+  const payment = state.payments[paymentId];
+  if (!payment) throw new AgonError('PAYMENTS.UNKNOWN', `There is no payment ${paymentId}.`);
+  return payment;
+}
+
+export function withdrawalOf(state: PaymentState, withdrawalId: string): Withdrawal {
+  const withdrawal = state.withdrawals[withdrawalId];
+  if (!withdrawal) throw new AgonError('PAYMENTS.UNKNOWN', `There is no withdrawal ${withdrawalId}.`);
+  return withdrawal;
+}
