@@ -9,6 +9,7 @@ import type { RecordedEvent } from '../../services/kernel/index.js';
 import { accountById, agentById, listAgents, versionsOf } from '../agents/query.js';
 import { checkLedger } from '../balances/check.js';
 import { ledgerSums, listBalances, statementOf } from '../balances/query.js';
+import { balancesView } from '../balances/view.js';
 import { Projector } from '../engine/projector.js';
 import { rebuild } from '../engine/rebuild.js';
 import { longHistory, playedHistory } from '../history.contract.js';
@@ -126,8 +127,12 @@ describe('the views on PostgreSQL', () => {
   describe('the check of the ledger', () => {
     const store = new MemoryEventStore();
     beforeAll(async () => {
-      for (const { position: _position, ...event } of await playedHistory())
+      const events = await playedHistory();
+      for (const { position: _position, ...event } of events)
         await store.append(event.stream, event.revision - 1, [event]);
+      const sink = new PostgresSink(db);
+      await sink.reset(balancesView);
+      await new Projector(balancesView, sink, upcast).project(events);
     });
     const check = () => checkLedger(db, store, upcast);
     /** As somebody would who can switch the constraint off. */

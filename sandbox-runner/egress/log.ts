@@ -47,8 +47,9 @@ export class Account {
     });
   }
 
+  /** In the order of their names: which request ended first is nobody's business. */
   sums(): readonly EgressUsage[] {
-    return [...this.#places.values()];
+    return [...this.#places].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, usage]) => usage);
   }
 }
 

@@ -170,25 +170,31 @@ describe.skipIf(why !== undefined)(`egress from real sandboxes${why ? ` (${why})
     expect(record.deterministic).toBe(false);
     const sum = (seat: number, port: number, key: 'bytesIn' | 'bytesOut') =>
       entries.filter((each) => each.seat === seat && each.port === port).reduce((total, each) => total + each[key], 0);
-    expect(record.usage[0]?.egress).toEqual([
-      {
-        host: 'upstream.test',
-        port: plain.port,
-        requests: 1,
-        refused: 0,
-        bytesIn: sum(0, plain.port, 'bytesIn'),
-        bytesOut: sum(0, plain.port, 'bytesOut'),
-      },
-      { host: 'upstream.test', port: secure.port, requests: 1, refused: 1, bytesIn: 0, bytesOut: 0 },
-      { host: '169.254.169.254', port: 80, requests: 1, refused: 1, bytesIn: 0, bytesOut: 0 },
-    ]);
+    const inOrder = <Place extends { host: string; port: number }>(places: readonly Place[]) =>
+      places.toSorted((a, b) => (`${a.host}:${a.port}` < `${b.host}:${b.port}` ? -1 : 1));
+    expect(record.usage[0]?.egress).toEqual(
+      inOrder([
+        {
+          host: 'upstream.test',
+          port: plain.port,
+          requests: 1,
+          refused: 0,
+          bytesIn: sum(0, plain.port, 'bytesIn'),
+          bytesOut: sum(0, plain.port, 'bytesOut'),
+        },
+        { host: 'upstream.test', port: secure.port, requests: 1, refused: 1, bytesIn: 0, bytesOut: 0 },
+        { host: '169.254.169.254', port: 80, requests: 1, refused: 1, bytesIn: 0, bytesOut: 0 },
+      ]),
+    );
     expect(sum(0, plain.port, 'bytesIn')).toBeGreaterThan(100);
     // Node asked for everything twice, by fetch and by its modules.
-    expect(record.usage[1]?.egress).toMatchObject([
-      { port: plain.port, requests: 2, refused: 2, bytesIn: 0, bytesOut: 0 },
-      { port: secure.port, requests: 2, refused: 0, bytesIn: sum(1, secure.port, 'bytesIn') },
-      { port: 80, requests: 2, refused: 2 },
-    ]);
+    expect(record.usage[1]?.egress).toMatchObject(
+      inOrder([
+        { host: 'upstream.test', port: plain.port, requests: 2, refused: 2, bytesIn: 0, bytesOut: 0 },
+        { host: 'upstream.test', port: secure.port, requests: 2, refused: 0, bytesIn: sum(1, secure.port, 'bytesIn') },
+        { host: '169.254.169.254', port: 80, requests: 2, refused: 2 },
+      ]),
+    );
     expect(
       entries.every(({ matchId, seat, agentId }) => matchId === 'match-1' && agentId === ['ada.py', 'bob.js'][seat]),
     ).toBe(true);
