@@ -57,8 +57,6 @@ const withdrawal = { accountId: slug, withdrawalId: z.uuid(), ...price };
 const taken = z.array(z.object({ depositId: z.string().max(120), amountCents: positiveCents })).max(100);
 const refunded = z.object({ ...payment, refundId: providerId, ...price, order });
 const disputed = z.object({ ...payment, disputeId: providerId, ...price, order });
-/** How many other disputes with this owner are still open. */
-const decided = disputed.extend({ othersOpen: z.int().min(0) });
 /** What goes back into the wallet, as a deposit with this id. */
 const returned = { depositId: z.string().max(120), returnedCents: cents };
 
@@ -71,8 +69,8 @@ export const paymentEvents = defineEvents('payments', {
   PaymentRefunded: { version: 1, schema: refunded.extend({ taken }) },
   RefundFailed: { version: 1, schema: refunded.extend(returned) },
   DisputeOpened: { version: 1, schema: disputed.extend({ taken }) },
-  DisputeWon: { version: 1, schema: decided.extend(returned) },
-  DisputeLost: { version: 1, schema: decided },
+  DisputeWon: { version: 1, schema: disputed.extend(returned) },
+  DisputeLost: { version: 1, schema: disputed },
   /** A refund or a dispute that was heard of before its payment. */
   NoticeKept: { version: 1, schema: z.object({ ...payment, notice: z.discriminatedUnion('kind', [refund, dispute]) }) },
   PlanChanged: {

@@ -16,7 +16,7 @@ export function takeNotice(notice: Notice, state: PaymentState): PaymentEvent[] 
       const { accountId, paymentId } = notice;
       const payment = paymentOf(state, paymentId);
       if (payment.status === 'received')
-        return notice.kind === 'refund' ? refund(notice, payment) : dispute(notice, payment, state);
+        return notice.kind === 'refund' ? refund(notice, payment) : dispute(notice, payment);
       return [{ type: 'NoticeKept', data: { accountId, paymentId, notice } }];
     }
     case 'plan':
@@ -65,21 +65,19 @@ function refund(notice: NoticeOf<'refund'>, payment: Payment): PaymentEvent[] {
 }
 
 /** A dispute takes the money when it opens; a won one gives it back. Its end is final, also if heard of first. */
-function dispute(notice: NoticeOf<'dispute'>, payment: Payment, state: PaymentState): PaymentEvent[] {
+function dispute(notice: NoticeOf<'dispute'>, payment: Payment): PaymentEvent[] {
   const { accountId, paymentId, disputeId, amountCents, currency, outcome } = notice;
   const data = { accountId, paymentId, disputeId, amountCents, currency, order: payment.order };
   const before = payment.disputes[disputeId]?.stage;
   if (before === 'won' || before === 'lost' || before === outcome) return [];
   const opened: PaymentEvent = { type: 'DisputeOpened', data: { ...data, taken: take(payment, amountCents) } };
   if (outcome === 'open') return [opened];
-  const stages = Object.values(state.payments).flatMap((each) => Object.entries(each.disputes));
-  const othersOpen = stages.filter(([id, { stage }]) => id !== disputeId && stage === 'open').length;
   if (outcome === 'lost') {
-    const lost: PaymentEvent = { type: 'DisputeLost', data: { ...data, othersOpen } };
+    const lost: PaymentEvent = { type: 'DisputeLost', data };
     return before === 'open' ? [lost] : [opened, lost];
   }
   const returnedCents = before === 'open' ? giveBack(payment, amountCents) : '0';
-  return [{ type: 'DisputeWon', data: { ...data, othersOpen, depositId: `${disputeId}:won`, returnedCents } }];
+  return [{ type: 'DisputeWon', data: { ...data, depositId: `${disputeId}:won`, returnedCents } }];
 }
 
 /** What of a payment is the owner's while so much of it is claimed back: never less than nothing. */

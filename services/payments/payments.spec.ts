@@ -43,16 +43,15 @@ const refunded = event('PaymentRefunded', { ...payment, ...money, refundId: 're_
 const back = (depositId: string, returnedCents = '5000') => ({ depositId, returnedCents });
 const refundFailed = event('RefundFailed', { ...payment, ...money, refundId: 're_1', order, ...back('re_1:failed') });
 const disputed = event('DisputeOpened', { ...payment, ...money, disputeId: 'dp_1', order, taken: all });
-const won = (othersOpen = 0, returnedCents = '5000') =>
+const won = (returnedCents = '5000') =>
   event('DisputeWon', {
     ...payment,
     ...money,
     disputeId: 'dp_1',
     order,
-    othersOpen,
     ...back('dp_1:won', returnedCents),
   });
-const lost = event('DisputeLost', { ...payment, ...money, disputeId: 'dp_1', order, othersOpen: 0 });
+const lost = event('DisputeLost', { ...payment, ...money, disputeId: 'dp_1', order });
 
 const tell = (notice: Notice) => new TakeNotice({ accountId: notice.accountId, notice }, meta());
 const paid: Notice = { kind: 'paid', ...payment, ...money, chargeId: 'pi_1' };
@@ -159,7 +158,7 @@ describe('refunds and disputes', () => {
     const other = event('DisputeOpened', { ...disputed.data, disputeId: 'dp_2', taken: [] });
     given([...paidFor, disputed, other])
       .when(tell(dispute('won')))
-      .then([won(1, '0')]);
+      .then([won('0')]);
   });
 
   it('never take more than was paid, and take from what came back', () => {
@@ -174,7 +173,7 @@ describe('refunds and disputes', () => {
       .then([taken()]);
     given([...paidFor, disputed, taken()])
       .when(tell(dispute('won')))
-      .then([won(0, '3000')]);
+      .then([won('3000')]);
     given([...paidFor, disputed, won()])
       .when(tell(half))
       .then([taken(['dp_1:won', '2000'])]);

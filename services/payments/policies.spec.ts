@@ -52,16 +52,15 @@ describe('what is paid in', () => {
   it('is taken back and the wallet frozen by a dispute, and both undone when it is won', () => {
     const dispute = { disputeId: 'dp_1', taken: [{ depositId: paymentId, amountCents: '5000' }] };
     expect(onPaid('DisputeOpened', dispute)).toMatchObject([
-      ['FreezeWallet', { accountId, reason: 'dispute dp_1' }],
+      ['FreezeWallet', { accountId, disputeId: 'dp_1', reason: 'dispute dp_1' }],
       ['ClawBackFunds', { clawBackId: 'dp_1', reason: 'chargeback', ...money }],
     ]);
-    const won = { disputeId: 'dp_1', depositId: 'dp_1:won', returnedCents: '5000', othersOpen: 0 };
+    const won = { disputeId: 'dp_1', depositId: 'dp_1:won', returnedCents: '5000' };
     expect(onPaid('DisputeWon', won)).toMatchObject([
       ['DepositFunds', { depositId: 'dp_1:won', ...money }],
-      ['UnfreezeWallet', { accountId }],
+      ['UnfreezeWallet', { accountId, disputeId: 'dp_1' }],
     ]);
-    expect(onPaid('DisputeWon', { ...won, othersOpen: 1 })).toMatchObject([['DepositFunds', {}]]);
-    expect(onPaid('DisputeLost', { disputeId: 'dp_1', othersOpen: 0 })).toMatchObject([['UnfreezeWallet', {}]]);
+    expect(onPaid('DisputeLost', { disputeId: 'dp_1' })).toMatchObject([['UnfreezeWallet', { disputeId: 'dp_1' }]]);
   });
 });
 

@@ -51,10 +51,14 @@ function clawBack(
   });
 }
 
-const freezeOf = (accountId: string, disputeId: string) => ({ accountId, reason: `dispute ${disputeId}` });
+/** Every dispute has a freeze of its own, so that the end of one lifts neither another's nor an operator's. */
+const freezeOf = ({ accountId, disputeId }: Event<'DisputeLost'>['data']) => ({
+  accountId,
+  disputeId,
+  reason: `dispute ${disputeId}`,
+});
 
-const unfreeze = ({ accountId, disputeId, othersOpen }: Event<'DisputeLost'>['data'], meta: Reaction) =>
-  othersOpen > 0 ? [] : [new UnfreezeWallet(freezeOf(accountId, disputeId), meta(1))];
+const unfreeze = (data: Event<'DisputeLost'>['data'], meta: Reaction) => [new UnfreezeWallet(freezeOf(data), meta(1))];
 
 /** What was paid is in the wallet; what was refunded or charged back is not; what came back is there again. */
 export const paidIn = definePolicy<Event<Taken>>(
@@ -71,7 +75,7 @@ export const paidIn = definePolicy<Event<Taken>>(
       case 'RefundFailed':
         return deposit(data, data.depositId, data.returnedCents, time, meta);
       case 'DisputeOpened': {
-        const freeze = new FreezeWallet(freezeOf(data.accountId, data.disputeId), meta(0));
+        const freeze = new FreezeWallet(freezeOf(data), meta(0));
         return [freeze, ...clawBack(data, data.disputeId, 'chargeback', meta)];
       }
       case 'DisputeWon':

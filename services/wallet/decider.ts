@@ -40,7 +40,7 @@ export interface WalletState {
   /** The hold that was posted last: what is credited next comes back of it. */
   readonly posted: Hold | undefined;
   readonly deposits: Readonly<Record<string, Deposit>>;
-  /** Why withdrawals are stopped: the ids of disputed matches, or an empty text. */
+  /** Why withdrawals are stopped: a key for every match and every payment in dispute, and one for the operator. */
   readonly freezes: readonly string[];
   readonly budgets: readonly Budget[];
 }
@@ -322,7 +322,7 @@ function unfreeze({ data }: UnfreezeWallet, state: WalletState): WalletEvent[] {
   return state.freezes.includes(freezeKey(data)) ? [{ type: 'WalletUnfrozen', data }] : [];
 }
 
-const freezeKey = ({ matchId = '' }: Of<'WalletFrozen'>) => matchId;
+const freezeKey = ({ matchId = '', disputeId = '' }: Of<'WalletFrozen'>) => `${matchId}:${disputeId}`;
 
 const heldOf = ({ accountId, amountCents, currency, holdId, purpose }: HoldFunds['data']) => ({
   accountId,

@@ -28,7 +28,13 @@ const held = { ...money, holdId, purpose };
 /** What was paid for something that is not money itself, such as compute credits. */
 const paid = z.object({ amountCents: positiveCents, currency });
 const withdrawableAt = moment.optional();
-const freeze = z.object({ accountId: slug, reason: text(200, 1), matchId: z.uuid().optional() });
+/** A match or a payment in dispute has a freeze of its own; an operator's is for neither. */
+const freeze = z.object({
+  accountId: slug,
+  reason: text(200, 1),
+  matchId: z.uuid().optional(),
+  disputeId: reference.optional(),
+});
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const walletEvents = defineEvents('wallet', {
