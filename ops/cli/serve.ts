@@ -30,8 +30,10 @@ export async function start(config: Config, options: OutputOptions & { ladder: b
     if (!signal.aborted) {
       const events = await arena.store.lastPosition();
       const grpc = arena.grpcAddress();
-      if (options.json) print(options, { url, graphql: `${url}/graphql`, grpc, dataDir: config.dataDir, events }, '');
-      else say(banner(url, grpc, config.dataDir, events));
+      const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
+      if (options.json)
+        print(options, { url, graphql: `${url}/graphql`, grpc, clickhouse, dataDir: config.dataDir, events }, '');
+      else say(banner(url, grpc, clickhouse, config.dataDir, events));
       await done;
     }
     if (!options.json) say('stopping');
@@ -59,7 +61,13 @@ async function firstLadder(arena: Arena, signal: AbortSignal): Promise<void> {
   bar.end();
 }
 
-const banner = (url: string, grpc: string | undefined, dataDir: string, events: number) =>
+const banner = (
+  url: string,
+  grpc: string | undefined,
+  clickhouse: string | undefined,
+  dataDir: string,
+  events: number,
+) =>
   [
     `${colour.bold('Agon')} is ready.`,
     '',
@@ -67,6 +75,7 @@ const banner = (url: string, grpc: string | undefined, dataDir: string, events: 
     `  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`,
     `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
     ...(grpc ? [`  runners     agon runner --arena ${grpc}`] : []),
+    ...(clickhouse ? [`  ClickHouse  ${clickhouse}  (user reader, no password)`] : []),
     `  data        ${dataDir}  (${events} events)`,
     '',
     '  In another terminal: npx agon leaderboard, npx agon match list, npx agon log tail',

@@ -45,6 +45,7 @@ import {
 } from '../../services/kernel/index.js';
 import { startPostgres } from '../engines/postgres.js';
 import { version } from '../version.js';
+import { EmbeddedAnalytics } from './analytics.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { Metrics } from './metrics.js';
@@ -70,6 +71,8 @@ export interface Arena {
   listen(): Promise<string>;
   /** host:port of the door for runners, once it is open. */
   grpcAddress(): string | undefined;
+  /** Where ClickHouse answers, once it does. */
+  analyticsAddress(): Promise<string | undefined>;
   stop(): Promise<void>;
 }
 
@@ -133,7 +136,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     started('checkpoints', checkpoints, () => checkpoints.close());
     const metrics = new Metrics(async () => {
       const position = await store.lastPosition();
-      return { position, lag: new Map([...consumers].map(([name, c]) => [name, position - c.position()])) };
+      const lag = new Map([...consumers].map(([name, c]) => [name, position - c.position()]));
+      return { position, lag: lag.set('analytics', position - analytics.position()) };
     });
     const handle = createHandle({ store, onHandled: metrics.onHandled });
     const artifacts = new FileArtifacts(folder.paths.artifacts);
@@ -144,8 +148,14 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       if (sameToken(given, token)) return { id: 'operator', role: 'operator' };
       return sameToken(given, runnerToken) ? { id: 'runner', role: 'runner' } : undefined;
     };
+    const analytics = new EmbeddedAnalytics(config, folder.paths, store, (err) => {
+      metrics.retries.inc({ group: 'analytics' });
+      log.warn({ err }, 'analytics stand still and are tried again');
+    });
+    started('analytics', analytics, () => analytics.stop());
     const ports: GatewayPorts = {
       database,
+      analytics,
       artifacts,
       metrics: metrics.registry,
       clock,
@@ -156,7 +166,10 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       version,
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source, runtime) => pool.check(source, runtime),
-      status: () => statusOf({ store, database, consumers, trouble, checkpoints }),
+      status: async () => [
+        ...(await statusOf({ store, database, consumers, trouble, checkpoints })),
+        analytics.status(await store.lastPosition()),
+      ],
       visible: (position) => untilSeen(consumers, position),
       onInternalError: (err) => log.error({ err }, 'internal error'),
       actorOf,
@@ -207,6 +220,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
         started('grpc', grpc, () => grpc.close());
         grpcAddress = grpc.address;
       }
+      analytics.start();
       return url;
     };
 
@@ -222,6 +236,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       settled: () => untilSettled(store, consumers),
       listen: openDoors,
       grpcAddress: () => grpcAddress,
+      analyticsAddress: () => analytics.address(),
       stop,
     };
   } catch (error) {

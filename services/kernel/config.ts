@@ -18,6 +18,13 @@ const settings = {
   leaseMs: { env: 'AGON_LEASE_MS', schema: whole(1_000, 3_600_000).default(30_000) },
   cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
   rakeBps: { env: 'AGON_RAKE_BPS', schema: whole(500, 1500).default(1000) },
+  analytics: { env: 'AGON_ANALYTICS', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
+  analyticsPort: { env: 'AGON_ANALYTICS_PORT', schema: whole(0, 65_535).optional() },
+  analyticsDays: { env: 'AGON_ANALYTICS_DAYS', schema: whole(0, 36_500).default(0) },
+  clickhouseUrl: {
+    env: 'CLICKHOUSE_URL',
+    schema: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
+  },
   logLevel: {
     env: 'AGON_LOG_LEVEL',
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
@@ -40,6 +47,14 @@ export interface Config {
   readonly cells: number;
   /** The house's share of a decided pot, in hundredths of a percent: 500 to 1500. */
   readonly rakeBps: number;
+  /** Whether events are kept in ClickHouse as well, for charts and questions. */
+  readonly analytics: boolean;
+  /** Where the embedded ClickHouse answers; any free port of loopback when left out or 0. */
+  readonly analyticsPort: number | undefined;
+  /** After how many days analytics forget an event; 0 for never. The log never does. */
+  readonly analyticsDays: number;
+  /** A ClickHouse server to use instead of the embedded one. */
+  readonly clickhouseUrl: string | undefined;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 }
 
