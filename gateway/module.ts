@@ -8,6 +8,7 @@ import { type ExecutionResult, GraphQLError } from 'graphql';
 import type { Context, Handle } from '../services/kernel/index.js';
 import { contextModule, HANDLE } from '../services/kernel/nest.js';
 import { contextOf } from './auth/actor.js';
+import { AnalyticsQueries } from './graphql/analytics.js';
 import { Mutations } from './graphql/mutations.js';
 import { AgentFields, MatchFields, Queries } from './graphql/queries.js';
 import { type GatewayPorts, PORTS } from './ports.js';
@@ -43,7 +44,14 @@ export function gatewayModule(options: {
       }),
     ],
     controllers: [HealthController],
-    providers: [Queries, MatchFields, AgentFields, Mutations, { provide: APP_FILTER, useClass: ProblemFilter }],
+    providers: [
+      Queries,
+      MatchFields,
+      AgentFields,
+      AnalyticsQueries,
+      Mutations,
+      { provide: APP_FILTER, useClass: ProblemFilter },
+    ],
   };
 }
 

@@ -5,7 +5,7 @@ import { createClient } from '@clickhouse/client';
 import { feed } from '../../projections/analytics/feed.js';
 import { asAnalyticsError, ClickHouseSink, clickHouseAt, DATABASE } from '../../projections/sinks/clickhouse.js';
 import { AgonError, type Config, isAgonError } from '../../services/kernel/index.js';
-import { folderLayout } from '../embedded/data-folder.js';
+import { folderLayout, holderOf } from '../embedded/data-folder.js';
 import { adoptRebuild, ChdbEngine, rebuildFolders } from '../engines/chdb.js';
 import { withLog } from './offline.js';
 import { colour, EXIT, type OutputOptions, print, progress, table, toJson } from './output.js';
@@ -15,6 +15,9 @@ interface QueryOptions extends OutputOptions {
   readonly limit: number;
   readonly timeout: number;
 }
+
+const HAND_OVER_MS = 30_000;
+const RESTART_MS = 10_000;
 
 /** Asks whoever has the analytics: a server, the arena that runs, or an engine that is started for this one question. */
 export async function query(config: Config, sql: string, options: QueryOptions): Promise<number> {
@@ -65,8 +68,9 @@ async function handOver(dataDir: string, folder: string): Promise<boolean> {
     return false;
   }
   kill(holder.pid, 'SIGTERM');
-  for (let waitedMs = 0; existsSync(rebuildFolders(folder).rebuilt); waitedMs += 50) {
-    if (waitedMs > 30_000) {
+  const taken = () => !existsSync(rebuildFolders(folder).rebuilt) && engineOf(dataDir)?.pid !== holder.pid;
+  for (let waitedMs = 0; !taken(); waitedMs += 50) {
+    if (waitedMs > HAND_OVER_MS) {
       throw new AgonError(
         'ANALYTICS.NOT_TAKEN_OVER',
         'The rebuild is complete; the arena takes it over at its next start.',
@@ -120,15 +124,22 @@ function engineOf(dataDir: string): { url: string; pid: number } | undefined {
   }
 }
 
-/** The address of the arena's engine, if it answers: a kill leaves the address behind, and nobody there. */
+/**
+ * The address of the arena's engine, if it answers. An arena that was killed leaves the address behind, and nobody there;
+ * one that is alive may be starting its engine again.
+ */
 async function runningAt(dataDir: string): Promise<string | undefined> {
-  const url = engineOf(dataDir)?.url;
-  if (url === undefined) return undefined;
-  const answers = await fetch(`${url}/ping`).then(
-    (response) => response.ok,
-    () => false,
-  );
-  return answers ? url : undefined;
+  for (let waitedMs = 0; ; waitedMs += 250) {
+    const url = engineOf(dataDir)?.url;
+    if (url === undefined) return undefined;
+    const ping = fetch(`${url}/ping`).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (await ping) return url;
+    if (holderOf(dataDir) === undefined || waitedMs >= RESTART_MS) return undefined;
+    await sleep(250);
+  }
 }
 
 interface Answer {

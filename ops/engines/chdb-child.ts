@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { argv, exit, stdin, stdout } from 'node:process';
 import { createInterface } from 'node:readline';
+import type { ClickHouseClient } from '@clickhouse/client';
 import { openChdb } from '../../projections/sinks/chdb.js';
 import { AgonError, asAgonError } from '../../services/kernel/index.js';
 import { chdbServer } from './chdb-http.js';
@@ -15,10 +16,7 @@ try {
   const lines = createInterface(stdin);
   const [secret] = (await once(lines, 'line')) as [string];
   const open = await openChdb();
-  // Held to the end: the engine goes down with its last session.
-  const held = open(folder);
-  const { success } = await held.ping();
-  if (!success) throw new AgonError('ANALYTICS.UNAVAILABLE', 'The engine does not answer.');
+  const held = await hold(() => open(folder));
   const server = chdbServer({ open: () => open(folder), secret });
   const end = () => {
     server.closeAllConnections();
@@ -33,4 +31,20 @@ try {
   const { code, message } = asAgonError(error);
   await say({ code, message });
   exit(1);
+}
+
+/** Held to the end: the engine goes down with its last session. */
+async function hold(openFolder: () => ClickHouseClient): Promise<ClickHouseClient> {
+  try {
+    const held = openFolder();
+    const { success } = await held.ping();
+    if (success) return held;
+  } catch {
+    // What the engine says here names no reason; a folder that is in use is the usual one.
+  }
+  throw new AgonError(
+    'ANALYTICS.IN_USE',
+    `The analytics in ${folder} cannot be opened: another process has them, or they are damaged. Try again in a moment; ` +
+      'they are derived, and "agon analytics rebuild" makes them anew.',
+  );
 }

@@ -85,6 +85,7 @@ export class ChdbEngine {
       detached: true,
     });
     this.child = child;
+    giveWay(child.pid);
     child.on('error', () => {});
     child.stdin.on('error', () => {});
     child.stdin.write(`${this.secret}\n`);
@@ -94,7 +95,6 @@ export class ChdbEngine {
       throw new AgonError(answer.code, answer.message);
     }
     this.port = answer.port;
-    giveWay(child.pid);
   }
 }
 

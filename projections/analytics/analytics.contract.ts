@@ -212,8 +212,8 @@ export function analyticsSuite(name: string, start: () => Promise<Engine>): void
       let failures = 0;
       const seen: number[] = [];
       const failing = Object.create(sink) as ClickHouseSink;
-      failing.insert = async (events) => {
-        await sink.insert(events);
+      failing.write = async (rows) => {
+        await sink.write(rows);
         if (failures++ === 1) throw new Error('lost on the way back');
       };
       const following = feed({

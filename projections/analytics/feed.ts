@@ -1,12 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AgonError, type Consumer, type EventStore, type RecordedEvent } from '../../services/kernel/index.js';
-import type { ClickHouseSink } from '../sinks/clickhouse.js';
+import { AgonError, type Consumer, type EventStore } from '../../services/kernel/index.js';
+import { type ClickHouseSink, encode } from '../sinks/clickhouse.js';
 
 /** ClickHouse likes few large inserts: so many events make a full one. */
 const BATCH_EVENTS = 50_000;
 /** How long events gather while the log is quiet. An insert makes a file a column, whether of one row or of thousands. */
 const GATHER_MS = 500;
 const BACKOFF_MAX_MS = 10_000;
+
+const PAGE_EVENTS = 4096;
+
+interface Batch {
+  readonly rows: string;
+  readonly last: number;
+  readonly count: number;
+}
 
 export interface FeedOptions {
   readonly log: Pick<EventStore, 'readAll' | 'lastPosition'>;
@@ -23,7 +31,7 @@ export interface FeedOptions {
 }
 
 /**
- * Takes the log into ClickHouse: a batch is sent while the one before it is still being written, and the checkpoint
+ * Takes the log into ClickHouse: a batch is read and encoded while the one before it is being written, and the checkpoint
  * follows each once it is. Whatever fails is tried again from the checkpoint, for ever and ever more slowly: nothing
  * waits for analytics, so it can.
  */
@@ -35,15 +43,18 @@ export function feed(options: FeedOptions): Consumer {
   let position = 0;
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
 
-  async function readBatch(after: number): Promise<RecordedEvent[]> {
-    const batch: RecordedEvent[] = [];
-    while (batch.length < batchEvents && !signal.aborted) {
-      const limit = Math.min(batchEvents - batch.length, 16_384);
-      const page = await log.readAll({ after: batch.at(-1)?.position ?? after, limit });
+  /** Encoded page by page, so that other work of this process comes in between. */
+  async function readBatch(after: number): Promise<Batch> {
+    const pages: string[] = [];
+    let [last, count] = [after, 0];
+    while (count < batchEvents && !signal.aborted) {
+      const page = await log.readAll({ after: last, limit: Math.min(batchEvents - count, PAGE_EVENTS) });
       if (page.length === 0) break;
-      batch.push(...page);
+      pages.push(encode(page));
+      count += page.length;
+      last = page.at(-1)?.position ?? last;
     }
-    return batch;
+    return { rows: pages.join('\n'), last, count };
   }
 
   /** A checkpoint beyond the log belongs to a log that was put back from a backup: what followed from it is void. */
@@ -59,8 +70,8 @@ export function feed(options: FeedOptions): Consumer {
     position = await startingPoint(sink);
     let read = position;
     let writing: Promise<void> = Promise.resolve();
-    const write = async (batch: readonly RecordedEvent[], last: number) => {
-      await sink.insert(batch);
+    const write = async ({ rows, last }: Batch) => {
+      await sink.write(rows);
       await sink.advance(last);
       position = last;
       onProgress(position, await log.lastPosition());
@@ -68,14 +79,13 @@ export function feed(options: FeedOptions): Consumer {
     while (!signal.aborted) {
       const batch = await readBatch(read);
       await writing;
-      const last = batch.at(-1);
-      if (last && !signal.aborted) {
-        read = last.position;
-        writing = write(batch, read);
+      if (batch.count > 0 && !signal.aborted) {
+        read = batch.last;
+        writing = write(batch);
         // Awaited above or below; until then a failure is not unhandled, only not looked at yet.
         writing.catch(() => {});
       }
-      if (batch.length === batchEvents) continue;
+      if (batch.count === batchEvents) continue;
       await writing;
       if (once) return;
       await pause(gatherMs);

@@ -14,7 +14,8 @@ export interface EventRow {
   readonly actor_role: string;
   readonly command_id: string;
   readonly correlation_id: string;
-  readonly data: string;
+  /** ClickHouse keeps the text of an object as it stands; anything else goes as text already. */
+  readonly data: unknown;
   readonly [column: string]: unknown;
 }
 
@@ -76,7 +77,7 @@ export function rowOf(event: RecordedEvent): EventRow {
     actor_role: meta.actor.role,
     command_id: meta.commandId,
     correlation_id: meta.correlationId,
-    data: JSON.stringify(event.data),
+    data: isData(event.data) ? event.data : JSON.stringify(event.data),
   };
   if (isData(event.data)) takeData(event.data, row);
   return row as EventRow;
