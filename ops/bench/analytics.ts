@@ -12,8 +12,8 @@ import { withFolder } from './folders.js';
 import { writeHistory } from './history.js';
 import { type BenchOptions, type Contender, figures, type Report, race, ratio, thousands } from './rounds.js';
 
-const EVENTS = 300_000;
-const BATCH = 50_000;
+const EVENTS = 200_000;
+const BATCH = 20_000;
 const ROWS = 10_000_000;
 
 /**

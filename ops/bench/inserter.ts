@@ -1,3 +1,4 @@
+import { constants, setPriority } from 'node:os';
 import { argv, stdin, stdout } from 'node:process';
 import { createInterface } from 'node:readline';
 import { rowOf } from '../../projections/analytics/row.js';
@@ -7,7 +8,9 @@ import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 
 // Started by the analytics benchmark: the engine in this process, and batches that were encoded beforehand. Every line
 // on stdin is a round, and names the tables: all of them, or the wide one alone. The answer is rows a second.
-const [log = '', folder = '', batchEvents = '50000'] = argv.slice(2);
+// As the arena's own engine runs: after matches and commands.
+setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+const [log = '', folder = '', batchEvents = '20000'] = argv.slice(2);
 const { batches, count } = await encoded(Number(batchEvents));
 const client = (await openChdb())(folder);
 let round = 0;

@@ -2,18 +2,21 @@ import { availableParallelism } from 'node:os';
 import { argv, exit, stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
+import { type AnalyticsResult, runAnalyticsSeed } from './analytics.js';
 import { runSeed, type SeedResult } from './append.js';
 import { withServer } from './databases.js';
 import { type DrainResult, type RunnerResult, runDrain, runRunnerSeed } from './runner.js';
 import { Reader } from './torn.js';
 
-const help = `Usage: npm run chaos -- append|runner [--seeds N] [--seed S] [--drain N] [--json]
+const help = `Usage: npm run chaos -- append|runner|analytics [--seeds N] [--seed S] [--drain N] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
             and projections killed with their writer (every tenth seed) must equal a rebuild
   runner    runners killed at seeded moments in the middle of matches: every match ends with exactly
             one outcome, and money sums to zero; then a long queue is drained, with stops in between
+  analytics ClickHouse's engine, and whoever feeds it, killed at seeded moments while they insert:
+            the rows of every table must equal a rebuild, by hash
 
   --seeds N  how many seeds, from 1 on (20)
   --seed S   this seed alone, to repeat a failure
@@ -41,7 +44,7 @@ try {
     exit(0);
   }
   const [run = '', ...more] = positionals;
-  if (!['append', 'runner'].includes(run) || more.length > 0) {
+  if (!['append', 'runner', 'analytics'].includes(run) || more.length > 0) {
     refuse(`There is no chaos run "${positionals.join(' ')}".`);
   }
   const count = wholeNumber('--seeds', values.seeds);
@@ -52,6 +55,10 @@ try {
   if (run === 'append') {
     const results = await withServer((serverUrl) => appendAll(seeds, serverUrl));
     exit(report(results, seconds(), values.json));
+  }
+  if (run === 'analytics') {
+    const results = await lanes('analytics', seeds, runAnalyticsSeed);
+    exit(reportAnalytics(results, seconds(), values.json));
   }
   const drain = values.seed === undefined ? Number(values.drain) : 0;
   if (drain !== 0) wholeNumber('--drain', values.drain);
@@ -172,6 +179,24 @@ function reportRunner(
     stdout.write(`${failures.length + (drained?.failures.length ?? 0)} failures in ${summary.seconds} s\n`);
   }
   return good ? 0 : 1;
+}
+
+function reportAnalytics(results: readonly AnalyticsResult[], seconds: number, json: boolean): number {
+  const failures = results.flatMap(({ seed, failures }) => failures.map((what) => ({ seed, what })));
+  const kills = (victim: 'engine' | 'feeder') => results.reduce((total, result) => total + result.kills[victim], 0);
+  const summary = {
+    chaos: 'analytics',
+    seeds: results.map(({ seed }) => seed),
+    kills: { engine: kills('engine'), feeder: kills('feeder') },
+    failures,
+    seconds: Math.round(seconds * 10) / 10,
+  };
+  const text =
+    `seeds ${summary.seeds.join(' ')}\n${summary.kills.engine} engines and ${summary.kills.feeder} feeders killed; ` +
+    `every table equal to a rebuild: ${failures.length === 0 ? 'yes' : 'NO'}\n` +
+    `${failures.length} failures in ${summary.seconds} s`;
+  stdout.write(`${json ? JSON.stringify(summary) : text}\n`);
+  return failures.length === 0 ? 0 : 1;
 }
 
 function wholeNumber(flag: string, text: string): number {

@@ -40,7 +40,8 @@ export function chdbServer({ open, secret }: ChdbHttp): Server {
     const run = () => carryOut(open(), { ...asked, url, writes }, request, response);
     return writes ? run() : readers.pass(run);
   };
-  return createServer((request, response) => {
+  // A connection stays until its client ends it: one that the server ends may be in use again at that very moment.
+  return createServer({ keepAliveTimeout: 0, requestTimeout: 0 }, (request, response) => {
     answer(request, response).catch((error) => fail(response, error));
   });
 }

@@ -3,7 +3,7 @@ import { AgonError, type Consumer, type EventStore } from '../../services/kernel
 import { type ClickHouseSink, encode } from '../sinks/clickhouse.js';
 
 /** ClickHouse likes few large inserts: so many events make a full one. */
-const BATCH_EVENTS = 50_000;
+const BATCH_EVENTS = 20_000;
 /** How long events gather while the log is quiet. An insert makes a file a column, whether of one row or of thousands. */
 const GATHER_MS = 500;
 const BACKOFF_MAX_MS = 10_000;
