@@ -74,6 +74,7 @@ command(
   .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
   .option('--analytics-port <port>', 'serve ClickHouse to readers on this port of loopback; 0 takes a free one')
   .option('--analytics-days <n>', 'after how many days analytics forget an event; 0 never (default: 0)')
+  .option('--analytics', 'keep events in ClickHouse as well (the default, or AGON_ANALYTICS)')
   .option('--no-analytics', 'keep no events in ClickHouse, and start without its engine')
   .option('--no-ladder', 'start empty, without house agents')
   .action(
