@@ -238,8 +238,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'let duplicates stay in analytics',
     file: 'projections/analytics/schema.ts',
-    find: 'ENGINE = ReplacingMergeTree ORDER BY (${key})',
-    replace: 'ENGINE = MergeTree ORDER BY (${key})',
+    find: 'ENGINE = ReplacingMergeTree ORDER BY',
+    replace: 'ENGINE = MergeTree ORDER BY',
     specs: 'projections/sinks/clickhouse',
   },
   {
