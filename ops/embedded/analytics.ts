@@ -56,7 +56,7 @@ export class EmbeddedAnalytics implements Analytics {
   async address(): Promise<string | undefined> {
     if (!this.engine) return undefined;
     await this.firstAnswer;
-    return this.engine.running ? this.engine.url : undefined;
+    return this.sink ? this.engine.url : undefined;
   }
 
   position(): number {

@@ -28,7 +28,7 @@ try {
   await once(server, 'listening');
   await say({ port: (server.address() as AddressInfo).port });
 } catch (error) {
-  const { code, message } = asAgonError(error);
+  const { code, message } = portTaken(error) ?? asAgonError(error);
   await say({ code, message });
   exit(1);
 }
@@ -46,5 +46,13 @@ async function hold(openFolder: () => ClickHouseClient): Promise<ClickHouseClien
     'ANALYTICS.IN_USE',
     `The analytics in ${folder} cannot be opened: another process has them, or they are damaged. Try again in a moment; ` +
       'they are derived, and "agon analytics rebuild" makes them anew.',
+  );
+}
+
+function portTaken(error: unknown): AgonError | undefined {
+  if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') return undefined;
+  return new AgonError(
+    'NET.PORT_IN_USE',
+    `Port ${port} is in use. Choose another with --analytics-port, or 0 for any.`,
   );
 }

@@ -162,6 +162,14 @@ if (!chdbInstalled) {
       await Promise.all(writes);
     });
 
+    it('says when its port or its folder is somebody else’s', async () => {
+      const other = inFolder();
+      const samePort = new ChdbEngine(other.folder, Number(new URL(engine.url).port));
+      await expect(samePort.ensure()).rejects.toMatchObject({ code: 'NET.PORT_IN_USE' });
+      await expect(new ChdbEngine(folder).ensure()).rejects.toMatchObject({ code: 'ANALYTICS.IN_USE' });
+      other.remove();
+    });
+
     it('comes back on the same address with what it had', async () => {
       const before = await sink.fingerprints();
       const address = engine.url;
