@@ -236,10 +236,10 @@ export const mutants: readonly Mutant[] = [
     specs: 'sandbox-runner/drivers/seccomp',
   },
   {
-    name: 'let duplicates stay in analytics',
-    file: 'projections/analytics/schema.ts',
-    find: 'ENGINE = ReplacingMergeTree ORDER BY',
-    replace: 'ENGINE = MergeTree ORDER BY',
+    name: 'count what was sent twice as revenue',
+    file: 'projections/analytics/charts.ts',
+    find: 'FROM revenue FINAL',
+    replace: 'FROM revenue',
     specs: 'projections/sinks/clickhouse',
   },
   {
