@@ -13,7 +13,7 @@ let url: string;
 let operator: Record<string, string>;
 
 beforeAll(async () => {
-  arena = await startArena(parseConfig({ dataDir: folder, port: 0, cells: 1, logLevel: 'silent' }));
+  arena = await startArena(parseConfig({ dataDir: folder, port: 0, cells: 1, logLevel: 'silent', analytics: false }));
   url = await arena.listen();
   operator = { authorization: `Bearer ${readFileSync(join(folder, 'operator.token'), 'utf8')}` };
 });
@@ -47,6 +47,17 @@ const submit = (owner: string, name: string, source = 'function act(o) { return 
   );
 
 describe('the gateway', () => {
+  it('is ready without analytics, and says why there are none', async () => {
+    const { errors } = await ask('{ analytics { from matchesPerDay { day } } }');
+    expect(errors?.[0]?.extensions).toMatchObject({ code: 'ANALYTICS.OFF', status: 503 });
+    const wrong = await ask('{ analytics(from: "yesterday") { from } }');
+    expect(wrong.errors?.[0]?.extensions).toMatchObject({ code: 'QUERY.BAD_TIME', status: 400 });
+    const ready = await fetch(`${url}/readyz`);
+    const { parts } = (await ready.json()) as { parts: { part: string; detail: string }[] };
+    expect(ready.status).toBe(200);
+    expect(parts.find(({ part }) => part === 'analytics')?.detail).toBe('switched off');
+  });
+
   it('takes an owner, credits and agents, and shows them at once', async () => {
     for (const owner of ['ada', 'bob']) {
       await command(`registerOwner(accountId: "${owner}", displayName: "${owner}") { id }`);

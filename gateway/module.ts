@@ -8,6 +8,7 @@ import { type ExecutionResult, GraphQLError } from 'graphql';
 import type { Context, Handle } from '../services/kernel/index.js';
 import { contextModule, HANDLE } from '../services/kernel/nest.js';
 import { contextOf } from './auth/actor.js';
+import { AnalyticsQueries } from './graphql/analytics.js';
 import { BoardQueries } from './graphql/boards.js';
 import { Money } from './graphql/money.js';
 import { Mutations } from './graphql/mutations.js';
@@ -49,7 +50,17 @@ export function gatewayModule(options: {
     ],
     controllers: [HealthController, StripeWebhookController],
     providers: [
-      ...[Queries, BoardQueries, Money, MatchFields, AgentFields, Mutations, PaymentsResolver, ProjectionQueries],
+      ...[
+        Queries,
+        BoardQueries,
+        Money,
+        MatchFields,
+        AgentFields,
+        Mutations,
+        PaymentsResolver,
+        ProjectionQueries,
+        AnalyticsQueries,
+      ],
       { provide: APP_FILTER, useClass: ProblemFilter },
     ],
   };

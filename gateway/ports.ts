@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
+import type { ChartName } from '../projections/analytics/charts.js';
 import type { Projections } from '../projections/engine/projections.js';
 import type { Strength } from '../projections/leaderboards/bradley-terry.js';
 import type { HotBoards } from '../projections/leaderboards/hot.js';
@@ -14,11 +15,19 @@ export interface PartStatus {
   readonly part: string;
   readonly ready: boolean;
   readonly detail: string;
+  /** The arena is ready without it. */
+  readonly optional?: boolean;
+}
+
+/** Answers for the dashboard's charts; refuses with ANALYTICS.* while there are none. */
+export interface Analytics {
+  chart(name: ChartName, from: string, to: string): Promise<readonly object[]>;
 }
 
 /** What the gateway needs from whoever puts the arena together. */
 export interface GatewayPorts {
   readonly database: DataSource;
+  readonly analytics: Analytics;
   readonly artifacts: Artifacts;
   readonly metrics: Registry;
   readonly clock: Clock;

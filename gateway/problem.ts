@@ -36,6 +36,8 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   'STORE.TOO_LARGE': 413,
   'STORE.FULL': 507,
   'DATABASE.UNAVAILABLE': 503,
+  'ANALYTICS.REFUSED': 500,
+  'ANALYTICS.': 503,
   'ACCOUNTS.': 409,
   'AGENTS.': 409,
   'ARENA.': 409,

@@ -13,11 +13,11 @@ export class HealthController {
     return { status: 'ok', version: this.ports.version };
   }
 
-  /** Every part works; otherwise 503 and which one does not, and why. */
+  /** Every part that is needed works; otherwise 503 and which one does not, and why. */
   @Get('readyz')
   async readyz(@Res() reply: FastifyReply) {
     const parts = await this.ports.status();
-    const ready = parts.every((part) => part.ready);
+    const ready = parts.every((part) => part.ready || part.optional);
     await reply.status(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not ready', parts });
   }
 

@@ -1,6 +1,7 @@
 import { argv, exit, stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
+import { analytics } from './analytics.js';
 import { append } from './append.js';
 import { command } from './command.js';
 import { matches } from './matches.js';
@@ -18,6 +19,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report
   matches,
   sandbox,
   settle,
+  analytics,
 };
 
 const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
@@ -29,6 +31,7 @@ const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
   matches   connect-four matches of random agents against kaggle-environments' ConnectX
   settle    settlements, holds and payouts included, against bare appends and against PostgreSQL transactions
   sandbox   a call into a process sandbox against a bare pipe, and starting one against a bare interpreter
+  analytics taking events into ClickHouse against the bare engine, and the charts against PostgreSQL
 
   --json      one line of JSON on stdout; progress goes to stderr
   --rounds N  measured rounds, interleaved; at least 5 (15)
@@ -60,8 +63,10 @@ try {
   if (!Number.isInteger(rounds) || rounds < ROUNDS_MIN) refuse(`--rounds is a whole number from ${ROUNDS_MIN} on.`);
   const progress = (line: string) => stderr.write(`${line}\n`);
   const report = await bench({ rounds, quick: values.quick, progress });
-  const { results, ratios } = report;
-  stdout.write(values.json ? `${JSON.stringify({ bench: name, results, ratios })}\n` : `\n${tableOf(name, report)}\n`);
+  const { results, ratios, times } = report;
+  stdout.write(
+    values.json ? `${JSON.stringify({ bench: name, results, ratios, times })}\n` : `\n${tableOf(name, report)}\n`,
+  );
 } catch (error) {
   const { code, message } = asAgonError(error);
   if ((error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')) refuse(message);

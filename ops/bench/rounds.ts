@@ -17,6 +17,8 @@ export interface Report {
   /** The least that each ratio is to reach; ratios without one are for information. */
   readonly targets: Readonly<Record<string, number>>;
   readonly notes: readonly string[];
+  /** Milliseconds of the same question asked in two places. */
+  readonly times?: Readonly<Record<string, { readonly clickhouseMs: number; readonly postgresMs: number }>>;
 }
 
 export interface BenchOptions {

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { argv, exit, stderr, stdout } from 'node:process';
 import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
+import { type AnalyticsResult, runAnalyticsSeed } from './analytics.js';
 import { runSeed, type SeedResult } from './append.js';
 import { withServer } from './databases.js';
 import { type PayoutResult, runPayoutSeed } from './payout.js';
@@ -10,7 +11,7 @@ import { type DrainResult, type RunnerResult, runDrain, runRunnerSeed } from './
 import { runSettleSeed, type SettleResult } from './settle.js';
 import { Reader } from './torn.js';
 
-const help = `Usage: npm run chaos -- append|runner|settle|payout|projections [--seeds N] [--seed S] [--drain N] [--json]
+const help = `Usage: npm run chaos -- append|runner|settle|payout|projections|analytics [--seeds N] [--seed S] [--drain N] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
@@ -23,6 +24,8 @@ const help = `Usage: npm run chaos -- append|runner|settle|payout|projections [-
             reorders and loses: one credit a payment, one transfer a withdrawal, and money sums to zero
   projections  projectors killed at seeded moments of batching, rebuilding and swapping: the rows of every
             view must equal a rebuild from scratch, by hash
+  analytics ClickHouse's engine, and whoever feeds it, killed at seeded moments while they insert:
+            the rows of every table must equal a rebuild, by hash
 
   --seeds N  how many seeds, from 1 on (20)
   --seed S   this seed alone, to repeat a failure
@@ -50,7 +53,7 @@ try {
     exit(0);
   }
   const [run = '', ...more] = positionals;
-  if (!['append', 'runner', 'settle', 'payout', 'projections'].includes(run) || more.length > 0) {
+  if (!['append', 'runner', 'settle', 'payout', 'projections', 'analytics'].includes(run) || more.length > 0) {
     refuse(`There is no chaos run "${positionals.join(' ')}".`);
   }
   const count = wholeNumber('--seeds', values.seeds);
@@ -61,6 +64,10 @@ try {
   if (run === 'append') {
     const results = await withServer((serverUrl) => appendAll(seeds, serverUrl));
     exit(report(results, seconds(), values.json));
+  }
+  if (run === 'analytics') {
+    const results = await lanes('analytics', seeds, runAnalyticsSeed);
+    exit(reportAnalytics(results, seconds(), values.json));
   }
   if (run === 'projections') {
     const results = await withServer((serverUrl) => lanes(run, seeds, (seed) => runRebuildSeed(seed, serverUrl)));
@@ -270,6 +277,24 @@ function reportMoney(summary: MoneySummary, seconds: number, json: boolean): num
         `one credit a payment, one transfer a withdrawal: ${good}\n${failures.length} failures in ${took} s\n`,
     );
   }
+  return failures.length === 0 ? 0 : 1;
+}
+
+function reportAnalytics(results: readonly AnalyticsResult[], seconds: number, json: boolean): number {
+  const failures = results.flatMap(({ seed, failures }) => failures.map((what) => ({ seed, what })));
+  const kills = (victim: 'engine' | 'feeder') => results.reduce((total, result) => total + result.kills[victim], 0);
+  const summary = {
+    chaos: 'analytics',
+    seeds: results.map(({ seed }) => seed),
+    kills: { engine: kills('engine'), feeder: kills('feeder') },
+    failures,
+    seconds: Math.round(seconds * 10) / 10,
+  };
+  const text =
+    `seeds ${summary.seeds.join(' ')}\n${summary.kills.engine} engines and ${summary.kills.feeder} feeders killed; ` +
+    `every table equal to a rebuild: ${failures.length === 0 ? 'yes' : 'NO'}\n` +
+    `${failures.length} failures in ${summary.seconds} s`;
+  stdout.write(`${json ? JSON.stringify(summary) : text}\n`);
   return failures.length === 0 ? 0 : 1;
 }
 

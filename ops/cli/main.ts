@@ -57,6 +57,8 @@ const command = (parent: Command, name: string, summary: string): Command =>
 /** Serving takes a web framework and a database; reading a log should not have to wait for them. */
 const serving = () => import('./serve.js');
 
+const asking = () => import('./analytics.js');
+
 let exitCode: number = EXIT.ok;
 const run =
   <Args extends unknown[]>(action: (...args: Args) => Promise<number>) =>
@@ -77,6 +79,10 @@ command(
   .option('--no-runner', 'run no matches inside; leave them to "agon runner"')
   .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
   .option('--egress <policy.json>', 'which agents the runner inside lets reach what on the network (default: none)')
+  .option('--analytics-port <port>', 'serve ClickHouse to readers on this port of loopback; 0 takes a free one')
+  .option('--analytics-days <n>', 'after how many days analytics forget an event; 0 never (default: 0)')
+  .option('--analytics', 'keep events in ClickHouse as well (the default, or AGON_ANALYTICS)')
+  .option('--no-analytics', 'keep no events in ClickHouse, and start without its engine')
   .option('--no-ladder', 'start empty, without house agents')
   .option('--deposit-clearing-s <n>', 'seconds after which a deposit can be withdrawn (default: 604800, a week)')
   .option('--stripe-sandbox [port]', 'take payments by a stand-in for Stripe, on this machine alone (default: 4610)')
@@ -113,7 +119,7 @@ command(program, 'demo', 'Play a ladder of the house agents in a folder of its o
     'after',
     '\nExamples:\n  agon demo --matches 200 --json\n  agon demo --matches 24 --games chess,leduc-holdem',
   )
-  .action(run(async (flags) => (await serving()).demo((data) => config({ data, port: 0 }), flags)));
+  .action(run(async (flags) => (await serving()).demo((data) => config({ data, port: 0, analytics: false }), flags)));
 
 command(
   program,
@@ -172,6 +178,30 @@ command(
   'verify',
   'Re-check every hash and every chain, and print the hash of the whole log. Exits 1 and names the event if one does not hold.',
 ).action(run((flags: Flags) => verifyLog(dataDirOf(flags), flags)));
+
+const analytics = program
+  .command('analytics')
+  .description('Ask ClickHouse about everything that happened.')
+  .exitOverride();
+command(
+  analytics,
+  'query',
+  'Answer a question in SQL, from a running arena or a stopped one. Nothing can be changed by it.',
+)
+  .argument('<sql>', 'for example: SELECT type, count() FROM events FINAL GROUP BY type')
+  .option('--csv', 'comma-separated values, with the names of the columns')
+  .option('--limit <n>', 'rows at most', count(1, 1_000_000), 10_000)
+  .option('--timeout <seconds>', 'how long it may take', count(1, 3600), 30)
+  .addHelpText(
+    'after',
+    '\nThe tables are in docs/analytics.md. Example:\n  agon analytics query "SELECT game, count() FROM matches_ended FINAL GROUP BY game"',
+  )
+  .action(run(async (sql: string, flags) => (await asking()).query(config({ data: flags.data }), sql, flags)));
+command(
+  analytics,
+  'rebuild',
+  'Build the analytics anew from the log, beside what serves, and then put them in its place.',
+).action(run(async (flags: Flags) => (await asking()).rebuild(config({ data: flags.data }), flags)));
 
 const agent = program.command('agent').description('Work with agents.').exitOverride();
 const game = new Option('--game <game>', 'the game to play').choices(gameNames).default('connect-four');

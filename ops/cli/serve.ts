@@ -37,9 +37,10 @@ export async function start(
       const grpc = arena.grpcAddress();
       const { payments } = arena;
       const stripe = arena.sandbox?.url;
-      const json = { url, graphql: `${url}/graphql`, grpc, stripe, payments, dataDir: config.dataDir, events };
-      if (options.json) print(options, json, '');
-      else say(banner(arena, url, events));
+      const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
+      const doors = { url, graphql: `${url}/graphql`, grpc, stripe, clickhouse };
+      if (options.json) print(options, { ...doors, payments, dataDir: config.dataDir, events }, '');
+      else say(banner(arena, { url, clickhouse, events }));
       await done;
     }
     if (!options.json) say('stopping');
@@ -67,7 +68,13 @@ async function firstLadder(arena: Arena, signal: AbortSignal): Promise<void> {
   bar.end();
 }
 
-const banner = ({ config, payments, sandbox, grpcAddress }: Arena, url: string, events: number) =>
+interface Shown {
+  readonly url: string;
+  readonly clickhouse: string | undefined;
+  readonly events: number;
+}
+
+const banner = ({ config, payments, sandbox, grpcAddress }: Arena, { url, clickhouse, events }: Shown) =>
   [
     `${colour.bold('Agon')} is ready.`,
     '',
@@ -75,6 +82,7 @@ const banner = ({ config, payments, sandbox, grpcAddress }: Arena, url: string, 
     `  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`,
     `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
     ...(grpcAddress() ? [`  runners     agon runner --arena ${grpcAddress()}`] : []),
+    ...(clickhouse ? [`  ClickHouse  ${clickhouse}  (user reader, no password)`] : []),
     `  payments    ${payments}`,
     ...(sandbox ? [`              its dashboard: ${colour.cyan(`${sandbox.url}/dashboard`)}`] : []),
     `  data        ${config.dataDir}  (${events} events)`,

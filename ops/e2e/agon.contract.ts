@@ -7,7 +7,8 @@ import { createInterface } from 'node:readline';
 import { packageRoot } from '../version.js';
 
 const agon = join(packageRoot, 'ops', 'cli', 'agon.js');
-const clean = { PATH: process.env.PATH, HOME: process.env.HOME };
+// Analytics take an engine in a process of its own; the spec that is about them asks for it by flag.
+const clean = { PATH: process.env.PATH, HOME: process.env.HOME, AGON_ANALYTICS: 'false' };
 
 export interface Ran {
   readonly code: number | null;
@@ -33,6 +34,8 @@ export interface Served {
   readonly events: number;
   /** host:port of the door for runners, if it is open. */
   readonly grpc?: string;
+  /** Where ClickHouse answers, if it was asked for. */
+  readonly clickhouse?: string;
   readonly child: ChildProcess;
   graphql<T>(query: string, variables?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer<T>>;
   /** Sends the signal and resolves with the exit code. */
@@ -59,11 +62,12 @@ export async function serve(dataDir: string, ...args: string[]): Promise<Served>
     new Promise<string>((resolve) => createInterface(child.stdout).once('line', resolve)),
     ended.then((code) => Promise.reject(new Error(`agon start ended with ${code}: ${stderr}`))),
   ]);
-  const { url, events, grpc } = JSON.parse(ready) as { url: string; events: number; grpc?: string };
+  const { url, events, grpc, clickhouse } = JSON.parse(ready) as Pick<Served, 'url' | 'events' | 'grpc' | 'clickhouse'>;
   return {
     url,
     events,
     ...(grpc === undefined ? {} : { grpc }),
+    ...(clickhouse === undefined ? {} : { clickhouse }),
     child,
     graphql: async (query, variables = {}, headers = {}) => {
       const body = JSON.stringify({ query, variables });

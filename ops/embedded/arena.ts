@@ -53,6 +53,7 @@ import { readWallet } from '../../services/wallet/index.js';
 import { startPostgres } from '../engines/postgres.js';
 import type { Sandbox } from '../stripe-sandbox/server.js';
 import { version } from '../version.js';
+import { EmbeddedAnalytics } from './analytics.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { followExpiry } from './expiry.js';
@@ -85,6 +86,8 @@ export interface Arena {
   readonly sandbox: Sandbox | undefined;
   /** host:port of the door for runners, once it is open. */
   grpcAddress(): string | undefined;
+  /** Where ClickHouse answers, once it does. */
+  analyticsAddress(): Promise<string | undefined>;
   stop(): Promise<void>;
 }
 
@@ -155,7 +158,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     started('checkpoints', checkpoints, () => checkpoints.close());
     const metrics = new Metrics(async () => {
       const position = await store.lastPosition();
-      return { position, lag: new Map([...consumers].map(([name, c]) => [name, position - c.position()])) };
+      const lag = new Map([...consumers].map(([name, c]) => [name, position - c.position()]));
+      return { position, lag: lag.set('analytics', position - analytics.position()) };
     });
     const projections = new Projections({
       ...{ views, sink, store, upcast },
@@ -185,8 +189,14 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     });
     if (sandbox) started('sandbox', sandbox, () => sandbox.stop());
     const payments = provider?.title ?? 'play credits only: there is no key for Stripe';
+    const analytics = new EmbeddedAnalytics(config, folder.paths, store, (err) => {
+      metrics.retries.inc({ group: 'analytics' });
+      log.warn({ err }, 'analytics stand still and are tried again');
+    });
+    started('analytics', analytics, () => analytics.stop());
     const ports: GatewayPorts = {
       database,
+      analytics,
       artifacts,
       metrics: metrics.registry,
       clock,
@@ -207,6 +217,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       checkSource: (source, runtime) => pool.check(source, runtime),
       status: async () => [
         ...(await statusOf({ store, database, consumers, trouble, checkpoints, projections })),
+        analytics.status(await store.lastPosition()),
         { part: 'payments', ready: true, detail: payments },
       ],
       visible: async (position) => {
@@ -271,6 +282,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
         started('grpc', grpc, () => grpc.close());
         grpcAddress = grpc.address;
       }
+      analytics.start();
       return url;
     };
 
@@ -288,6 +300,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       payments,
       sandbox,
       grpcAddress: () => grpcAddress,
+      analyticsAddress: () => analytics.address(),
       stop,
     };
   } catch (error) {

@@ -20,6 +20,8 @@ export const folderLayout = (dataDir: string) => ({
   bus: join(dataDir, 'bus.mdb'),
   artifacts: join(dataDir, 'artifacts'),
   postgres: join(dataDir, 'postgres'),
+  analytics: join(dataDir, 'analytics'),
+  analyticsAddress: join(dataDir, 'analytics.json'),
   lock: join(dataDir, 'lock.json'),
   format: join(dataDir, 'agon.json'),
   token: join(dataDir, 'operator.token'),

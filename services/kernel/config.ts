@@ -67,6 +67,13 @@ const settings = {
   depositClearingS: { env: 'AGON_DEPOSIT_CLEARING_S', schema: whole(0, 31_536_000).default(604_800) },
   disputeWindowHours: { env: 'AGON_DISPUTE_WINDOW_HOURS', schema: whole(0, 8_760).default(48) },
   computePrice: { env: 'AGON_COMPUTE_PRICE', schema: whole(0, 1_000_000).default(0) },
+  analytics: { env: 'AGON_ANALYTICS', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
+  analyticsPort: { env: 'AGON_ANALYTICS_PORT', schema: whole(0, 65_535).optional() },
+  analyticsDays: { env: 'AGON_ANALYTICS_DAYS', schema: whole(0, 36_500).default(0) },
+  clickhouseUrl: {
+    env: 'CLICKHOUSE_URL',
+    schema: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
+  },
   logLevel: {
     env: 'AGON_LOG_LEVEL',
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
@@ -103,6 +110,14 @@ export interface Config {
   readonly disputeWindowHours: number;
   /** What a seat of a match costs, in hundredths of a compute credit; 0 lets everybody play for free. */
   readonly computePrice: number;
+  /** Whether events are kept in ClickHouse as well, for charts and questions. */
+  readonly analytics: boolean;
+  /** Where the embedded ClickHouse answers; any free port of loopback when left out or 0. */
+  readonly analyticsPort: number | undefined;
+  /** After how many days analytics forget an event; 0 for never. The log never does. */
+  readonly analyticsDays: number;
+  /** A ClickHouse server to use instead of the embedded one. */
+  readonly clickhouseUrl: string | undefined;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 }
 

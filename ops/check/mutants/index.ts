@@ -1,3 +1,4 @@
+import { analyticsMutants } from './analytics.js';
 import { logMutants } from './log.js';
 import { moneyMutants } from './money.js';
 import type { Mutant } from './mutant.js';
@@ -13,5 +14,6 @@ export const mutants: readonly Mutant[] = [
   ...moneyMutants,
   ...paymentsMutants,
   ...viewsMutants,
+  ...analyticsMutants,
   ...sandboxMutants,
 ];
