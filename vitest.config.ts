@@ -11,7 +11,7 @@ export default defineConfig({
     exclude: ['**/node_modules/**', 'dist/**'],
     environment: 'node',
     pool: 'forks',
-    testTimeout: 60_000,
+    testTimeout: 180_000,
     hookTimeout: 120_000,
     coverage: {
       provider: 'v8',

@@ -23,6 +23,10 @@ describe('the configuration', () => {
       depositClearingS: 604_800,
       disputeWindowHours: 48,
       computePrice: 0,
+      analytics: true,
+      analyticsPort: undefined,
+      analyticsDays: 0,
+      clickhouseUrl: undefined,
       logLevel: 'warn',
     });
   });
