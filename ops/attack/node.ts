@@ -21,12 +21,16 @@ const attack = (name: string, body: string, rest: Partial<Attack> = {}): Attack 
 const resources: Attack[] = [
   attack(
     'fork bomb',
-    `for (let i = 0; i < 6; i += 1) held.push(child.spawn(process.execPath, ['-e', 'setTimeout(() => {}, 5000)'], { stdio: 'ignore' }));
-     let dead = 0;
-     for (const each of held) each.on('error', () => { dead += 1; }).on('exit', () => { dead += 1; });
-     await sleep(1000);
-     return dead === 0;`,
-    { limits: { turnMs: 4_000 }, stopped: ['answered', 'out_of_memory', 'crash'] },
+    `let up = 0, dead = 0;
+     for (let i = 0; i < 6; i += 1) {
+       const each = child.spawn(process.execPath, ['-e', 'console.log(1); setTimeout(() => {}, 30000)'], { stdio: ['ignore', 'pipe', 'ignore'] });
+       each.on('error', () => { dead += 1; }).on('exit', () => { dead += 1; });
+       each.stdout?.once('data', () => { up += 1; });
+       held.push(each);
+     }
+     for (let waited = 0; waited < 15000 && up < 6 && dead === 0; waited += 50) await sleep(50);
+     return up === 6;`,
+    { limits: { turnMs: 20_000 }, stopped: ['answered', 'out_of_memory', 'crash'] },
   ),
   attack(
     'thread bomb',
