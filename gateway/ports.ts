@@ -5,8 +5,14 @@ import type { Projections } from '../projections/engine/projections.js';
 import type { Strength } from '../projections/leaderboards/bradley-terry.js';
 import type { HotBoards } from '../projections/leaderboards/hot.js';
 import type { BoardRequest } from '../projections/leaderboards/query.js';
-import type { AgentRuntime } from '../services/agents/index.js';
-import { type Actor, AgonError, type Artifacts, type Clock, type Ids } from '../services/kernel/index.js';
+import {
+  type Actor,
+  type AgentRuntime,
+  AgonError,
+  type Artifacts,
+  type Clock,
+  type Ids,
+} from '../services/kernel/index.js';
 import type { PaymentProvider } from '../services/payments/index.js';
 import type { WalletState } from '../services/wallet/index.js';
 

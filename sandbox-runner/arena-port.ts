@@ -1,4 +1,5 @@
-import type { AgentRuntime, Progress } from './protocol.js';
+import type { AgentRuntime } from '../services/kernel/index.js';
+import type { Progress } from './protocol.js';
 
 /** What a runner gets when it claims a match: all it needs to play it. */
 export interface WorkOrder {

@@ -4,14 +4,14 @@
  */
 import { writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { asAgonError } from '../services/kernel/index.js';
+import { type AgentRuntime, asAgonError } from '../services/kernel/index.js';
 import type { AgentInstance, Driver } from './drivers/driver.js';
 import { ProcessDriver } from './drivers/process.js';
 import type { Language } from './drivers/runtimes.js';
 import { WasmDriver } from './drivers/wasm.js';
 import { gameNamed } from './games/index.js';
 import { defaultLimits, type Limits } from './limits.js';
-import { type AgentRuntime, driverNames, type FromCell, MarkerWriter, markerFd, type ToCell } from './protocol.js';
+import { driverNames, type FromCell, MarkerWriter, markerFd, type ToCell } from './protocol.js';
 import { type MatchRecord, playMatch, type TurnRecord } from './referee.js';
 
 const wasm = new WasmDriver();

@@ -1,8 +1,9 @@
+import type { AgentRuntime } from '../services/kernel/index.js';
 import type { SourceCheck } from './drivers/driver.js';
 import type { Egress } from './egress/egress.js';
 import type { Limits } from './limits.js';
 import { CellPool, type PoolOptions } from './pool.js';
-import type { AgentRuntime, MatchJob, Progress } from './protocol.js';
+import type { MatchJob, Progress } from './protocol.js';
 import type { MatchRecord } from './referee.js';
 
 /**

@@ -9,9 +9,9 @@ import {
 } from '@grpc/grpc-js';
 import { ArenaServiceClient, type StreamProgressRequest } from '../proto/gen/agon/runner/v1/runner.js';
 import { errorOf } from '../proto/status.js';
-import { AgonError, type Clock, canonical, type Ids, type SigningKey } from '../services/kernel/index.js';
+import { AgonError, type Clock, canonical, type Ids, runtimeNamed, type SigningKey } from '../services/kernel/index.js';
 import type { ArenaPort, Attempt } from './arena-port.js';
-import { type Progress, runtimeNamed } from './protocol.js';
+import type { Progress } from './protocol.js';
 
 export interface ConnectOptions {
   /** host:port of the arena's gRPC door. */

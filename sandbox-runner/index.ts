@@ -43,15 +43,7 @@ export { type ConnectOptions, GrpcArena } from './grpc-port.js';
 export { keyIn } from './key.js';
 export { type Allowance, allowanceOf, defaultLimits, type Limits, limitsFrom, type Meter } from './limits.js';
 export type { PoolOptions } from './pool.js';
-export {
-  type AgentRuntime,
-  agentRuntimes,
-  codeDigest,
-  type MatchAgent,
-  type MatchJob,
-  type Progress,
-  runtimeNamed,
-} from './protocol.js';
+export { codeDigest, type MatchAgent, type MatchJob, type Progress } from './protocol.js';
 export {
   type EgressUsage,
   type ForfeitReason,

@@ -1,18 +1,10 @@
 import { availableParallelism } from 'node:os';
-import { AgonError, invariant } from '../services/kernel/index.js';
+import { type AgentRuntime, AgonError, invariant } from '../services/kernel/index.js';
 import { CellProcess } from './cell-process.js';
 import type { SourceCheck } from './drivers/driver.js';
 import { assertSeats, gameNamed } from './games/index.js';
 import { type Limits, limitsFrom } from './limits.js';
-import {
-  type AgentRuntime,
-  codeDigest,
-  driverNames,
-  type FromCell,
-  type MatchJob,
-  type Progress,
-  type ToCell,
-} from './protocol.js';
+import { codeDigest, driverNames, type FromCell, type MatchJob, type Progress, type ToCell } from './protocol.js';
 import { forfeit, type MatchRecord } from './referee.js';
 
 export type { MatchJob };

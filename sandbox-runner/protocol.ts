@@ -1,23 +1,9 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { AgonError } from '../services/kernel/index.js';
+import type { AgentRuntime } from '../services/kernel/index.js';
 import type { EgressDoor, SourceCheck } from './drivers/driver.js';
-import type { Language } from './drivers/runtimes.js';
 import type { Limits } from './limits.js';
 import type { MatchRecord, TurnRecord } from './referee.js';
-
-/** JavaScript runs in WebAssembly, where it always does the same; the others are processes in sandboxes of their own. */
-export type AgentRuntime = 'javascript' | Language;
-
-export const agentRuntimes: readonly AgentRuntime[] = ['javascript', 'node', 'python'];
-
-/** A runtime by the name that came from outside; none is JavaScript. */
-export function runtimeNamed(name = 'javascript'): AgentRuntime {
-  const runtime = agentRuntimes.find((known) => known === name);
-  if (runtime) return runtime;
-  const known = agentRuntimes.join(', ');
-  throw new AgonError('SANDBOX.UNKNOWN_RUNTIME', `There is no runtime "${name}"; choose one of ${known}.`);
-}
 
 /** The drivers of a match, by name. Which one ran which seat stands in the usage. */
 export const driverNames = (runtimes: readonly AgentRuntime[]): string =>

@@ -5,10 +5,10 @@ import {
   type StreamLogsResponse,
 } from '../proto/gen/agon/runner/v1/runner.js';
 import { feed, type Serving, serve, unary } from '../proto/serve.js';
-import { AgonError, type Clock, canonical } from '../services/kernel/index.js';
+import { AgonError, type Clock, canonical, runtimeNamed } from '../services/kernel/index.js';
 import type { Limits } from './limits.js';
 import type { CellPool } from './pool.js';
-import { codeDigest, runtimeNamed } from './protocol.js';
+import { codeDigest } from './protocol.js';
 
 /** What a runner does and what its agents print, for whoever listens at the moment. */
 export class RunnerLogs {

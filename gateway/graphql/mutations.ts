@@ -5,21 +5,17 @@ import { accountById, agentById } from '../../projections/agents/query.js';
 import { matchById } from '../../projections/matches/query.js';
 import type { MatchRow } from '../../projections/matches/table.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
-import {
-  type AgentRuntime,
-  agentIdOf,
-  PublishVersion,
-  runtimeNamed,
-  SubmitAgent,
-} from '../../services/agents/index.js';
+import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
 import { ProposeMatch, ReverseMatch, VoidMatch } from '../../services/arena/index.js';
 import {
+  type AgentRuntime,
   AgonError,
   type Command,
   type CommandMeta,
   derivedId,
   type Handled,
   isAgonError,
+  runtimeNamed,
 } from '../../services/kernel/index.js';
 import { RevokeRunner } from '../../services/runners/index.js';
 import { FreezeWallet, GrantCredits, SetBudget, UnfreezeWallet } from '../../services/wallet/index.js';

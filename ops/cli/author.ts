@@ -3,7 +3,6 @@ import { basename, extname, join, resolve } from 'node:path';
 import { env } from 'node:process';
 import {
   type AgentCode,
-  type AgentRuntime,
   archivedAgent,
   Cells,
   codeDigest,
@@ -18,7 +17,7 @@ import {
   readPolicy,
   replay,
 } from '../../sandbox-runner/index.js';
-import { AgonError } from '../../services/kernel/index.js';
+import { type AgentRuntime, AgonError } from '../../services/kernel/index.js';
 import { egressLines } from './board.js';
 import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
 

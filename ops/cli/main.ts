@@ -2,8 +2,8 @@ import { availableParallelism } from 'node:os';
 import { argv, env, exit, stderr, stdout } from 'node:process';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { views } from '../../projections/views.js';
-import { agentRuntimes, gameNamed, gameNames } from '../../sandbox-runner/index.js';
-import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
+import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
+import { agentRuntime, type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
@@ -234,7 +234,9 @@ command(agent, 'submit', 'Submit an agent to the running arena, or a new version
   .requiredOption('--owner <account>', 'whose agent it is')
   .option('--name <name>', "the agent's name (default: the file's)")
   .option('--games <list>', 'games it plays, with commas between', gameNames.join(','))
-  .addOption(new Option('--runtime <runtime>', "what runs it (default: by the file's ending)").choices(agentRuntimes))
+  .addOption(
+    new Option('--runtime <runtime>', "what runs it (default: by the file's ending)").choices(agentRuntime.options),
+  )
   .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
   .action(run((file: string, flags) => submitAgent(dataDirOf(flags), file, flags)));
 

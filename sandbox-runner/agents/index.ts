@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AgonError } from '../../services/kernel/index.js';
+import { type AgentRuntime, AgonError } from '../../services/kernel/index.js';
 import { gameNames } from '../games/index.js';
 import { root } from '../paths.js';
-import type { AgentRuntime } from '../protocol.js';
 
 /** An agent that comes with the arena: an opponent for a first match, a sparring partner, and an example to read. */
 export interface HouseAgent {

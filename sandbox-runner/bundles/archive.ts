@@ -1,8 +1,7 @@
 import { type Dirent, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { AgonError } from '../../services/kernel/index.js';
-import type { AgentRuntime } from '../protocol.js';
+import { type AgentRuntime, AgonError } from '../../services/kernel/index.js';
 import { bundleCode, bundleLimits, collect, corrupt, type Entry, refused } from './bundle.js';
 import { tarEntries } from './tar.js';
 import { zipEntries } from './zip.js';

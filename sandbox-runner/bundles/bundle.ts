@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
-import { AgonError, canonical } from '../../services/kernel/index.js';
+import { type AgentRuntime, AgonError, agentRuntime, canonical } from '../../services/kernel/index.js';
 import { defaultLimits } from '../limits.js';
-import { type AgentRuntime, agentRuntimes } from '../protocol.js';
 
 /** What a bundle may be. Its files together are bounded by the limit on an agent's code. */
 export const bundleLimits = Object.freeze({
@@ -142,14 +141,14 @@ function withoutWrapper(files: Map<string, Buffer>): Map<string, Buffer> {
 
 const manifestSchema = z.strictObject({
   entry: z.string().optional(),
-  runtime: z.enum(agentRuntimes as [AgentRuntime, ...AgentRuntime[]]).optional(),
+  runtime: agentRuntime.optional(),
 });
 
 function manifestOf(content: Buffer | undefined): z.output<typeof manifestSchema> {
   if (content === undefined) return {};
   const parsed = manifestSchema.safeParse(jsonOf(content.toString()));
   if (parsed.success) return parsed.data;
-  const form = `{ "runtime": one of "${agentRuntimes.join('", "')}", "entry": a file }`;
+  const form = `{ "runtime": one of "${agentRuntime.options.join('", "')}", "entry": a file }`;
   throw refused('BAD_MANIFEST', `${manifestName} is not of the form ${form}, both of which may be left out.`);
 }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { actsFor, defineCommand, slug, text } from '../kernel/index.js';
-import { codeDigest, runtime } from './events.js';
+import { actsFor, agentRuntime, defineCommand, slug, text } from '../kernel/index.js';
+import { codeDigest } from './events.js';
 
-const code = { codeDigest, codeBytes: z.int().min(1), runtime };
+const code = { codeDigest, codeBytes: z.int().min(1), runtime: agentRuntime };
 const games = z.array(text(40, 1)).min(1).max(32);
 
 /** An agent is known by its owner and its name, so that nobody can take a name twice. */

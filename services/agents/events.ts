@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import { AgonError, defineEvents, type EventOf, slug } from '../kernel/index.js';
+import { agentRuntime, defineEvents, type EventOf, slug } from '../kernel/index.js';
 
 export const agentId = z.string().regex(/^[a-z0-9-]+\.[a-z0-9-]+$/, 'must be an agent like ada.minimax');
 export const codeDigest = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex');
-/** JavaScript runs in WebAssembly, always the same way; Node and Python run as processes of the machine. */
-export const runtime = z.enum(['javascript', 'node', 'python']);
-const code = { version: z.int().min(1), codeDigest, codeBytes: z.int().min(1), runtime };
+const code = { version: z.int().min(1), codeDigest, codeBytes: z.int().min(1), runtime: agentRuntime };
 
 /** Version 1 knew one runtime and named it as version 2 does. */
 const onlyJavaScript = (data: Record<string, unknown>) => data;
@@ -25,11 +23,3 @@ export const agentEvents = defineEvents('agents', {
 });
 
 export type AgentEvent = EventOf<typeof agentEvents>;
-export type AgentRuntime = z.output<typeof runtime>;
-
-export function runtimeNamed(name: string): AgentRuntime {
-  const parsed = runtime.safeParse(name);
-  if (parsed.success) return parsed.data;
-  const known = runtime.options.join(', ');
-  throw new AgonError('AGENTS.UNKNOWN_RUNTIME', `There is no runtime "${name}"; choose one of ${known}.`);
-}

@@ -25,13 +25,13 @@ import {
   type ArenaEvent,
   arena,
   arenaEvents,
+  attemptText,
   ClaimMatch,
   FailAttempt,
   isAuthentic,
   ProposeMatch,
   ReportMatch,
   ReverseMatch,
-  reportText,
   VoidMatch,
 } from './index.js';
 
@@ -391,7 +391,7 @@ describe('reporting a match', () => {
   const signedWith = (text: string) => ({ publicKey: key.publicKey, signature: key.sign(text) });
 
   it('records who vouches for it, so that anyone can check', () => {
-    const signed = signedWith(reportText(terms, said));
+    const signed = signedWith(attemptText(terms, said));
     given(isClaimed)
       .when(report({ signed }))
       .then([...turnsPlayed, playedBy(signed), settled('100', [1, 0], ['900', '0'])]);
@@ -399,13 +399,13 @@ describe('reporting a match', () => {
   });
 
   it.each<[string, string]>([
-    ['another outcome', reportText(terms, { ...said, outcome: { ...outcome, detail: 'x' } })],
-    ['another turn', reportText(terms, { ...said, turns: turns.slice(1) })],
-    ['another attempt', reportText(terms, { ...said, attempt: 2 })],
-    ['another seed', reportText({ ...terms, seed: 'seed-2' }, said)],
+    ['another outcome', attemptText(terms, { ...said, outcome: { ...outcome, detail: 'x' } })],
+    ['another turn', attemptText(terms, { ...said, turns: turns.slice(1) })],
+    ['another attempt', attemptText(terms, { ...said, attempt: 2 })],
+    ['another seed', attemptText({ ...terms, seed: 'seed-2' }, said)],
     [
       'another agent',
-      reportText({ ...terms, seats: [seat('ada'), { ...seat('bob'), codeDigest: 'b'.repeat(64) }] }, said),
+      attemptText({ ...terms, seats: [seat('ada'), { ...seat('bob'), codeDigest: 'b'.repeat(64) }] }, said),
     ],
     ['something else', canonical({ ...said })],
   ])('is refused with a signature over %s', (_what, text) => {
@@ -415,7 +415,7 @@ describe('reporting a match', () => {
   });
 
   it("is refused with another key's signature", () => {
-    const signature = newSigningKey().sign(reportText(terms, said));
+    const signature = newSigningKey().sign(attemptText(terms, said));
     given(isClaimed)
       .when(report({ signed: { publicKey: key.publicKey, signature } }))
       .thenRefused('ARENA.BAD_SIGNATURE');

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  agentRuntime,
   cents,
   currency,
   type DomainEvent,
@@ -17,7 +18,7 @@ export const seat = z.object({
   accountId: slug,
   version: z.int().min(1),
   codeDigest: z.string().regex(/^[0-9a-f]{64}$/),
-  runtime: z.enum(['javascript', 'node', 'python']),
+  runtime: agentRuntime,
 });
 
 export const turn = z.object({
@@ -72,7 +73,7 @@ export const execution = z.object({
   deterministic: z.literal(false).optional(),
 });
 
-/** Who vouches for the outcome: the runner's registered key and its signature over `reportText`. */
+/** Who vouches for the outcome: the runner's registered key and its signature over the kernel's `reportText`. */
 export const signed = z.object({ publicKey: publicKeyHex, signature: signatureHex });
 
 export const terms = {

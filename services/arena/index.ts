@@ -21,5 +21,5 @@ export {
   type Turn,
 } from './events.js';
 export { arena } from './module.js';
-export { type Attempted, isAuthentic, reportText } from './report.js';
+export { type Attempted, attemptText, isAuthentic } from './report.js';
 export { WorkQueue } from './work.js';

@@ -1,4 +1,4 @@
-import { canonical, isSignedBy } from '../kernel/index.js';
+import { isSignedBy, reportText } from '../kernel/index.js';
 import type { MatchExecution, MatchOutcome, MatchProposed, Turn } from './events.js';
 
 /** What a runner says about an attempt. */
@@ -13,32 +13,15 @@ export interface Attempted {
 
 type Terms = Pick<MatchProposed['data'], 'game' | 'seed' | 'seats'>;
 
-/**
- * The text that a runner signs, in RFC 8785 form. All of it is in the match's events, so that whoever has them can put
- * it together again and check the signature: these agents, with this seed, in this game, gave this outcome.
- */
-export function reportText(terms: Terms, report: Attempted): string {
-  const { matchId, runnerId, attempt, turns, outcome, execution } = report;
-  const { driver, gameVersion, limits, usage, deterministic } = execution;
-  return canonical({
-    kind: 'agon.match-report.v1',
-    matchId,
-    runnerId,
-    attempt,
-    game: terms.game,
-    seed: terms.seed,
-    agents: terms.seats.map((seat) => seat.codeDigest),
-    turns: turns.map(({ turn, seat, action, fuel }) => ({ turn, seat, action, fuel })),
-    outcome,
-    execution: { driver, gameVersion, limits, usage, deterministic },
-  });
-}
+/** The text that a runner signs, put together again from what is recorded. */
+export const attemptText = ({ game, seed, seats }: Terms, attempted: Attempted): string =>
+  reportText({ ...attempted, game, seed, agents: seats.map((seat) => seat.codeDigest) });
 
 /** Whether the recorded signature is that of the recorded key over what is recorded. Unsigned reports have none. */
 export function isAuthentic(
   terms: Terms,
-  report: Attempted,
+  attempted: Attempted,
   signed: { readonly publicKey: string; readonly signature: string },
 ): boolean {
-  return isSignedBy(signed.publicKey, reportText(terms, report), signed.signature);
+  return isSignedBy(signed.publicKey, attemptText(terms, attempted), signed.signature);
 }
