@@ -1,9 +1,9 @@
-import { accounts } from '../../services/accounts/index.js';
-import { agents } from '../../services/agents/index.js';
-import { arena } from '../../services/arena/index.js';
-import { payments } from '../../services/payments/index.js';
-import { runners } from '../../services/runners/index.js';
-import { wallet } from '../../services/wallet/index.js';
+import { accounts } from './accounts/index.js';
+import { agents } from './agents/index.js';
+import { arena } from './arena/index.js';
+import { payments } from './payments/index.js';
+import { runners } from './runners/index.js';
+import { wallet } from './wallet/index.js';
 
 /** Every context there is. */
 export const contexts = [accounts, agents, wallet, arena, payments, runners] as const;

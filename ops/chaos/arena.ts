@@ -8,6 +8,7 @@ import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { ProposeMatch, WorkQueue } from '../../services/arena/index.js';
+import { contexts } from '../../services/index.js';
 import {
   type Command,
   systemClock as clock,
@@ -19,7 +20,6 @@ import {
   SYSTEM,
 } from '../../services/kernel/index.js';
 import { GrantCredits } from '../../services/wallet/index.js';
-import { contexts } from '../embedded/contexts.js';
 import { folderLayout } from '../embedded/data-folder.js';
 import { runPolicy } from '../embedded/policies.js';
 import { followWork } from '../embedded/work.js';

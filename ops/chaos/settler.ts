@@ -12,6 +12,7 @@ import {
   ReverseMatch,
   VoidMatch,
 } from '../../services/arena/index.js';
+import { contexts } from '../../services/index.js';
 import {
   type Command,
   createHandle,
@@ -24,7 +25,6 @@ import {
   SYSTEM,
 } from '../../services/kernel/index.js';
 import { DepositFunds, HoldFunds, PostHold } from '../../services/wallet/index.js';
-import { contexts } from '../embedded/contexts.js';
 import { folderLayout } from '../embedded/data-folder.js';
 import { runPolicy } from '../embedded/policies.js';
 import type { Point } from './settle.js';

@@ -7,6 +7,7 @@ import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { stripeProvider } from '../../services/adapters/stripe.js';
+import { contexts } from '../../services/index.js';
 import {
   type Command,
   systemClock as clock,
@@ -23,7 +24,6 @@ import {
   RequestCheckout,
   RequestPayoutAccount,
 } from '../../services/payments/index.js';
-import { contexts } from '../embedded/contexts.js';
 import { folderLayout } from '../embedded/data-folder.js';
 import { followPayments } from '../embedded/payments.js';
 import { runPolicy } from '../embedded/policies.js';

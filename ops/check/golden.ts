@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { argv, exit, stderr, stdout } from 'node:process';
+import { contexts } from '../../services/index.js';
 import { asAgonError, checkedData, derivedId, GENESIS_HASH, seal } from '../../services/kernel/index.js';
-import { contexts } from '../embedded/contexts.js';
 import { packageRoot } from '../version.js';
 
 const USAGE = `Usage: npm run golden -- <context> <EventType> '<data as JSON>'

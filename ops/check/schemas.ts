@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { argv, exit, stdout } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { contexts } from '../embedded/contexts.js';
+import { contexts } from '../../services/index.js';
 import { packageRoot } from '../version.js';
 
 const FOLDER = join(packageRoot, 'proto', 'events');

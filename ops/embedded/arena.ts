@@ -34,6 +34,7 @@ import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { WorkQueue } from '../../services/arena/index.js';
+import { contexts } from '../../services/index.js';
 import {
   type Actor,
   AgonError,
@@ -54,7 +55,6 @@ import { startPostgres } from '../engines/postgres.js';
 import type { Sandbox } from '../stripe-sandbox/server.js';
 import { version } from '../version.js';
 import { EmbeddedAnalytics } from './analytics.js';
-import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { followExpiry } from './expiry.js';
 import { Metrics } from './metrics.js';

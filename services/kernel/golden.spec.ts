@@ -3,12 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { accountEvents } from '../accounts/index.js';
-import { agentEvents } from '../agents/index.js';
-import { arenaEvents } from '../arena/index.js';
-import { paymentEvents } from '../payments/index.js';
-import { runnerEvents } from '../runners/index.js';
-import { walletEvents } from '../wallet/index.js';
+import { contexts } from '../index.js';
 import { type Catalogue, defineEvents } from './catalogue.js';
 import type { SealedEvent } from './event.js';
 import { recomputeHash, seal } from './event.js';
@@ -22,14 +17,7 @@ function filesOf(context: string): Map<string, string> {
   return new Map(readdirSync(folder).map((file) => [file, readFileSync(join(folder, file), 'utf8')]));
 }
 
-const catalogues: readonly Catalogue[] = [
-  accountEvents,
-  agentEvents,
-  arenaEvents,
-  paymentEvents,
-  runnerEvents,
-  walletEvents,
-];
+const catalogues = contexts.map((context) => context.events as Catalogue);
 
 describe('golden events', () => {
   it.each(catalogues)('of $context are all there and still read as they were meant', (catalogue) => {

@@ -1,3 +1,4 @@
+export * from './attempt.js';
 export { canonical, type Json } from './canonical.js';
 export * from './catalogue.js';
 export * from './command.js';
