@@ -2,6 +2,7 @@
 # Puts stripe-mock, Stripe's own test server, on this machine: our calls are checked against the schema it brings.
 # It comes through Go's module proxy by name and version, and its content is checked by Go's checksum database.
 set -euo pipefail
+. "$(dirname "$0")/packages.sh"
 
 version=v0.203.0
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/agon"
@@ -11,16 +12,7 @@ if [ -x "$binary" ]; then
   echo "stripe-mock $version"
   exit 0
 fi
-if ! command -v go > /dev/null; then
-  if ! command -v apt-get > /dev/null; then
-    echo 'stripe-mock needs Go, and there is no apt-get to install it with; use the package manager of this system.' >&2
-    exit 1
-  fi
-  as_root=()
-  if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
-  install() { "${as_root[@]}" apt-get install -y --no-install-recommends golang ca-certificates; }
-  install || { "${as_root[@]}" apt-get update && install; }
-fi
+need go golang ca-certificates
 export GOFLAGS=''
 go=go
 minor="$(go version | sed -nE 's/.*go1\.([0-9]+).*/\1/p')"
