@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -20,20 +20,21 @@ interface Report {
 const say = (text: string) => stdout.write(`${text}\n`);
 const work = mkdtempSync(join(tmpdir(), 'agon-test-'));
 
-function vitest(args: readonly string[], options: { quiet?: boolean; mutant?: string } = {}): boolean {
-  const { status } = spawnSync(join(packageRoot, 'node_modules', '.bin', 'vitest'), ['run', ...args], {
+function vitest(args: readonly string[], options: { quiet?: boolean; mutant?: string } = {}): Promise<boolean> {
+  const output = options.quiet ? 'ignore' : 'inherit';
+  const child = spawn(join(packageRoot, 'node_modules', '.bin', 'vitest'), ['run', ...args], {
     cwd: packageRoot,
-    stdio: ['ignore', options.quiet ? 'ignore' : 'inherit', options.quiet ? 'ignore' : 'inherit'],
+    stdio: ['ignore', output, output],
     env: { ...env, ...(options.mutant ? { AGON_MUTANT: options.mutant } : {}) },
   });
-  return status === 0;
+  return new Promise((resolve, reject) => child.once('error', reject).once('exit', (status) => resolve(status === 0)));
 }
 
 /** The specs themselves, with coverage by folder. */
-function specs(): { passed: number; failed: number; skipped: string[] } {
+async function specs(): Promise<{ passed: number; failed: number; skipped: string[] }> {
   const file = join(work, 'report.json');
   const coverage = join(work, 'coverage');
-  const good = vitest([
+  const good = await vitest([
     '--reporter=default',
     '--reporter=json',
     `--outputFile=${file}`,
@@ -66,25 +67,32 @@ function printCoverage(file: string): void {
   }
 }
 
-/** Each deliberate fault must make some spec fail. */
-function survivors(): Mutant[] {
-  say(`\nmutants: ${mutants.length} deliberate faults, ${availableParallelism()} cores`);
-  return mutants.filter((mutant) => {
+/** Each deliberate fault must make some spec fail. As many at a time as there are cores, each with one worker. */
+async function survivors(): Promise<Mutant[]> {
+  for (const { file, find, name } of mutants) {
     // A fault that cannot be planted would make every spec fail to load, and look as if it had been noticed.
-    const places = readFileSync(join(packageRoot, mutant.file), 'utf8').split(mutant.find).length - 1;
-    if (places !== 1) throw new Error(`The fault "${mutant.name}" fits ${places} places of ${mutant.file}, not one.`);
-    const survived = vitest(['--bail=1', '--reporter=dot', ...mutant.specs.split(' ')], {
-      quiet: true,
-      mutant: mutant.name,
-    });
-    say(`  ${survived ? 'SURVIVED' : 'killed  '} ${mutant.name}`);
-    return survived;
-  });
+    const places = readFileSync(join(packageRoot, file), 'utf8').split(find).length - 1;
+    if (places !== 1) throw new Error(`The fault "${name}" fits ${places} places of ${file}, not one.`);
+  }
+  const lanes = availableParallelism();
+  say(`\nmutants: ${mutants.length} deliberate faults, ${lanes} at a time`);
+  const waiting = [...mutants];
+  const alive: Mutant[] = [];
+  const lane = async () => {
+    for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {
+      const args = ['--bail=1', '--maxWorkers=1', '--passWithNoTests', '--reporter=dot', ...mutant.specs.split(' ')];
+      const survived = await vitest(args, { quiet: true, mutant: mutant.name });
+      say(`  ${survived ? 'SURVIVED' : 'killed  '} ${mutant.name}`);
+      if (survived) alive.push(mutant);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  return alive;
 }
 
 const gates = check();
-const { passed, failed, skipped } = specs();
-const alive = survivors();
+const { passed, failed, skipped } = await specs();
+const alive = await survivors();
 rmSync(work, { recursive: true, force: true });
 
 const required = env.AGON_REQUIRE_ENGINES === '1';
