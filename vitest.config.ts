@@ -6,6 +6,8 @@ const plugins: Plugin[] = env.AGON_MUTANT ? [mutantPlugin(env.AGON_MUTANT)] : []
 
 export default defineConfig({
   plugins,
+  // As Node resolves it. Vite would take its other build, and GraphQL refuses schemas of another copy of itself.
+  resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
     include: ['{services,projections,sandbox-runner,gateway,ops}/**/*.spec.ts'],
     exclude: ['**/node_modules/**', 'dist/**'],

@@ -340,6 +340,29 @@ describe('the gateway', () => {
     });
   });
 
+  it.each<[string, string, string]>([
+    ['depth', `{ agent(agentId: "a") { versions { ${'a { '.repeat(50)}b${' }'.repeat(50)} } } }`, 'QUERY.TOO_DEEP'],
+    ['aliases', `{ ${Array.from({ length: 900 }, (_, i) => `a${i}: games`).join(' ')} }`, 'QUERY.TOO_MANY_ALIASES'],
+    ['tokens', `{ ${'games '.repeat(10_000)} }`, 'QUERY.INVALID'],
+    ['a cycle of fragments', '{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }', 'QUERY.INVALID'],
+    ['a huge page', '{ matches(first: 1000000000) { nodes { matchId } } }', 'QUERY.BAD_PAGE'],
+    ['a page of no rows', '{ matches(first: 0) { nodes { matchId } } }', 'QUERY.BAD_PAGE'],
+  ])('refuses a query with too much of it: %s', async (_name, query, code) => {
+    const { errors = [] } = await ask(query);
+    expect(errors.map(({ extensions }) => extensions?.code)).toContain(code);
+    expect(errors.length).toBeLessThanOrEqual(21);
+  });
+
+  it('takes one query at a time', async () => {
+    const body = JSON.stringify(Array.from({ length: 500 }, () => ({ query: '{ games }' })));
+    const flood = await fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
+    expect(await flood.json()).toMatchObject({ data: null, errors: [{ extensions: { code: 'QUERY.INVALID' } }] });
+  });
+
   it('has REST routes for health, and problem details for the rest', async () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     expect((await fetch(`${url}/readyz`)).status).toBe(200);

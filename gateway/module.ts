@@ -4,12 +4,13 @@ import { CqrsModule } from '@nestjs/cqrs';
 import { GraphQLModule } from '@nestjs/graphql';
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
 import type { FastifyRequest } from 'fastify';
-import { type ExecutionResult, GraphQLError } from 'graphql';
+import { type ExecutionResult, GraphQLError, NoSchemaIntrospectionCustomRule } from 'graphql';
 import type { Context, Handle } from '../services/kernel/index.js';
 import { contextModule, HANDLE } from '../services/kernel/nest.js';
 import { contextOf } from './auth/actor.js';
 import { AnalyticsQueries } from './graphql/analytics.js';
 import { BoardQueries } from './graphql/boards.js';
+import { queryLimits, queryLimitsRule } from './graphql/limits.js';
 import { Money } from './graphql/money.js';
 import { Mutations } from './graphql/mutations.js';
 import { PaymentsResolver } from './graphql/payments.js';
@@ -21,8 +22,6 @@ import { HealthController } from './rest/health.js';
 import { ProblemFilter } from './rest/problem-filter.js';
 import { StripeWebhookController } from './rest/stripe-webhook.js';
 
-const QUERY_DEPTH_MAX = 8;
-
 class Kernel {}
 class Gateway {}
 
@@ -31,8 +30,10 @@ export function gatewayModule(options: {
   contexts: readonly Context[];
   handle: Handle;
   ports: GatewayPorts;
+  /** Whether the schema may be asked for, and GraphiQL is served. */
+  introspection: boolean;
 }): DynamicModule {
-  const { contexts, handle, ports } = options;
+  const { contexts, handle, ports, introspection } = options;
   return {
     module: Gateway,
     imports: [
@@ -42,8 +43,12 @@ export function gatewayModule(options: {
       GraphQLModule.forRoot<MercuriusDriverConfig>({
         driver: MercuriusDriver,
         autoSchemaFile: true,
-        graphiql: true,
-        queryDepth: QUERY_DEPTH_MAX,
+        graphiql: introspection,
+        graphql: {
+          parseOptions: { maxTokens: queryLimits.tokensMax },
+          validateOptions: { maxErrors: queryLimits.errorsMax },
+        },
+        validationRules: introspection ? [queryLimitsRule] : [queryLimitsRule, NoSchemaIntrospectionCustomRule],
         context: (request: FastifyRequest) => contextOf(ports, request),
         errorFormatter: (execution) => formatErrors(execution, ports),
       }),
@@ -79,9 +84,9 @@ function formatErrors(
   const errors = (execution.errors ?? []).flatMap((error) => {
     const faults = faultsOfQuery(error);
     if (faults) {
-      const extensions = { code: 'QUERY.INVALID', status: statusOf('QUERY.INVALID') };
-      return faults.map(({ message, nodes = null, source = null, positions = null }) => {
-        return new GraphQLError(message, { nodes, source, positions, extensions });
+      return faults.map(({ message, extensions, nodes = null, source = null, positions = null }) => {
+        const code = String(extensions?.code ?? 'QUERY.INVALID');
+        return new GraphQLError(message, { nodes, source, positions, extensions: { code, status: statusOf(code) } });
       });
     }
     const { detail, code, status } = problemOf(error.originalError);

@@ -1,5 +1,16 @@
 import { Inject } from '@nestjs/common';
-import { Args, Field, Float, Int, ObjectType, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
+import {
+  Args,
+  Extensions,
+  Field,
+  Float,
+  Int,
+  ObjectType,
+  Parent,
+  Query,
+  ResolveField,
+  Resolver,
+} from '@nestjs/graphql';
 import type { ChartName } from '../../projections/analytics/charts.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
@@ -92,6 +103,8 @@ export class Analytics {
 }
 
 const TIME = { type: () => String, nullable: true } as const;
+/** A chart reads thousands of rows for each that it shows. */
+const CHART = { cost: 300 };
 const MONTH_MS = 30 * 24 * 3600 * 1000;
 
 @Resolver(() => Analytics)
@@ -106,41 +119,49 @@ export class AnalyticsQueries {
     return { from: new Date(start).toISOString(), to: new Date(end).toISOString() };
   }
 
+  @Extensions(CHART)
   @ResolveField(() => [MatchesOfDay])
   matchesPerDay(@Parent() span: Analytics) {
     return this.chart('matchesPerDay', span);
   }
 
+  @Extensions(CHART)
   @ResolveField(() => [AgentPerformance], { description: 'The thousand that played most.' })
   agentPerformance(@Parent() span: Analytics) {
     return this.chart('agentPerformance', span);
   }
 
+  @Extensions(CHART)
   @ResolveField(() => [TurnPercentiles])
   turnPercentiles(@Parent() span: Analytics) {
     return this.chart('turnPercentiles', span);
   }
 
+  @Extensions(CHART)
   @ResolveField(() => [MatchLatency])
   matchLatency(@Parent() span: Analytics) {
     return this.chart('matchLatency', span);
   }
 
+  @Extensions(CHART)
   @ResolveField(() => [ResourceUse])
   resourceUse(@Parent() span: Analytics) {
     return this.chart('resourceUse', span);
   }
 
+  @Extensions(CHART)
   @ResolveField(() => [Revenue])
   revenue(@Parent() span: Analytics) {
     return this.chart('revenue', span);
   }
 
+  @Extensions(CHART)
   @ResolveField(() => [PromptProofs])
   promptProofs(@Parent() span: Analytics) {
     return this.chart('promptProofs', span);
   }
 
+  @Extensions(CHART)
   @ResolveField(() => SubmissionFunnel)
   async submissionFunnel(@Parent() span: Analytics) {
     return (await this.chart('submissionFunnel', span))[0];

@@ -1,5 +1,5 @@
 import { Inject } from '@nestjs/common';
-import { Args, Int, Query, Resolver } from '@nestjs/graphql';
+import { Args, Extensions, Int, Query, Resolver } from '@nestjs/graphql';
 import { PAGE_MAX } from '../../projections/engine/page.js';
 import {
   headToHeadOf,
@@ -102,6 +102,7 @@ export class BoardQueries {
     return found && { ...found, position: found.position.toString() };
   }
 
+  @Extensions({ cost: 200 })
   @Query(() => [HeadToHead], { description: 'Who beat whom: the whole matrix, or the row of one agent.' })
   headToHead(
     @Args('game', TEXT) game: string,
@@ -111,6 +112,7 @@ export class BoardQueries {
     return headToHeadOf(this.ports.database, { game: this.known(game), season }, agentId ?? undefined, MATRIX_MAX);
   }
 
+  @Extensions({ cost: 2_000 })
   @Query(() => [Strength], { description: 'Strongest first, by all results of a season at once.' })
   strengths(@Args('game', TEXT) game: string, @Args('season', SEASON) season: string = ALL_TIME) {
     return this.ports.strengths({ game: this.known(game), season });

@@ -1,5 +1,5 @@
 import { Inject } from '@nestjs/common';
-import { Args, Query, Resolver } from '@nestjs/graphql';
+import { Args, Extensions, Query, Resolver } from '@nestjs/graphql';
 import { agentById } from '../../projections/agents/query.js';
 import { ledgerSums, listBalances, statementOf } from '../../projections/balances/query.js';
 import { AgonError, newMeta, SYSTEM } from '../../services/kernel/index.js';
@@ -46,6 +46,7 @@ export class Money {
     return connection({ ...page, rows });
   }
 
+  @Extensions({ cost: 500 })
   @Query(() => [TrialBalance])
   async trialBalance(): Promise<TrialBalance[]> {
     const rows = await listBalances(this.ports.database);

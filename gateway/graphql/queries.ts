@@ -1,11 +1,13 @@
 import { Inject } from '@nestjs/common';
-import { Args, Int, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
+import { Args, Context, Int, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
 import { agentById, listAgents, versionsOf } from '../../projections/agents/query.js';
 import { listBalances } from '../../projections/balances/query.js';
 import { PAGE_MAX, type Page } from '../../projections/engine/page.js';
 import { listMatches, matchById, turnsOf } from '../../projections/matches/query.js';
 import type { MatchRow } from '../../projections/matches/table.js';
+import type { RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
+import { batched, grouped, perRequest } from './batch.js';
 import { Agent, AgentPage, AgentVersion, Balance, Match, MatchPage, Turn } from './types.js';
 
 export const FIRST = { type: () => Int, nullable: true, description: `1 to ${PAGE_MAX}; 20 when left out.` } as const;
@@ -64,9 +66,13 @@ export class Queries {
 export class MatchFields {
   constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
 
+  readonly #turns = perRequest(() =>
+    batched(async (matchIds) => grouped(await turnsOf(this.ports.database, matchIds), (turn) => turn.matchId)),
+  );
+
   @ResolveField(() => [Turn])
-  async transcript(@Parent() match: Match) {
-    const rows = await turnsOf(this.ports.database, match.matchId);
+  async transcript(@Parent() match: Match, @Context() context: RequestContext) {
+    const rows = (await this.#turns(context)(match.matchId)) ?? [];
     return rows.map((row) => ({ ...row, fuel: row.fuel.toString() }));
   }
 }
@@ -75,9 +81,13 @@ export class MatchFields {
 export class AgentFields {
   constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
 
+  readonly #versions = perRequest(() =>
+    batched(async (agentIds) => grouped(await versionsOf(this.ports.database, agentIds), (each) => each.agentId)),
+  );
+
   @ResolveField(() => [AgentVersion])
-  versions(@Parent() agent: Agent) {
-    return versionsOf(this.ports.database, agent.agentId);
+  async versions(@Parent() agent: Agent, @Context() context: RequestContext) {
+    return (await this.#versions(context)(agent.agentId)) ?? [];
   }
 }
 

@@ -79,7 +79,7 @@ const banner = ({ config, payments, sandbox, grpcAddress }: Arena, { url, clickh
     `${colour.bold('Agon')} is ready.`,
     '',
     `  GraphQL     ${colour.cyan(`${url}/graphql`)}`,
-    `  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`,
+    ...(config.introspection ? [`  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`] : []),
     `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
     ...(grpcAddress() ? [`  runners     agon runner --arena ${grpcAddress()}`] : []),
     ...(clickhouse ? [`  ClickHouse  ${clickhouse}  (user reader, no password)`] : []),

@@ -227,7 +227,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       onInternalError: (err) => log.error({ err }, 'internal error'),
       actorOf,
     };
-    const app = await createGateway(gatewayModule({ contexts, handle, ports }));
+    const app = await createGateway(gatewayModule({ contexts, handle, ports, introspection: config.introspection }));
     started('gateway', app, () => app.close());
     const commandBus = app.get(CommandBus);
     const execute = (command: Command): Promise<Handled> => commandBus.execute(command);

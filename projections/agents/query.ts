@@ -11,8 +11,9 @@ export const listAgents = (db: DataSource, request: PageRequest & { ownerId?: st
 export const agentById = async (db: DataSource, agentId: string): Promise<AgentRow | undefined> =>
   (await select(db, agents, 'WHERE agent_id = $1', [agentId]))[0];
 
-export const versionsOf = (db: DataSource, agentId: string): Promise<VersionRow[]> =>
-  select(db, versions, 'WHERE agent_id = $1 ORDER BY version', [agentId]);
+/** Of several agents at once, in order. */
+export const versionsOf = (db: DataSource, agentIds: readonly string[]): Promise<VersionRow[]> =>
+  select(db, versions, 'WHERE agent_id = ANY($1) ORDER BY agent_id, version', [agentIds]);
 
 export const listAccounts = (db: DataSource, request: PageRequest): Promise<Page<AccountRow>> =>
   pageOf(db, accounts, request, { order: 'accountId' });

@@ -26,5 +26,6 @@ export function listMatches(db: DataSource, filter: MatchFilter): Promise<Page<M
 export const matchById = async (db: DataSource, matchId: string): Promise<MatchRow | undefined> =>
   (await select(db, matches, 'WHERE match_id = $1', [matchId]))[0];
 
-export const turnsOf = (db: DataSource, matchId: string): Promise<TurnRow[]> =>
-  select(db, turns, 'WHERE match_id = $1 ORDER BY turn', [matchId]);
+/** Of several matches at once, in order. */
+export const turnsOf = (db: DataSource, matchIds: readonly string[]): Promise<TurnRow[]> =>
+  select(db, turns, 'WHERE match_id = ANY($1) ORDER BY match_id, turn', [matchIds]);

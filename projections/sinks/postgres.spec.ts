@@ -76,7 +76,7 @@ describe('the views on PostgreSQL', () => {
     const [match] = settled.rows;
     expect(match?.seats.some(({ agentId }) => agentId === 'cyd.bot')).toBe(true);
     expect(await matchById(db, match!.matchId)).toEqual(match);
-    expect((await turnsOf(db, match!.matchId)).map(({ turn }) => turn)).toEqual([1, 2, 3]);
+    expect((await turnsOf(db, [match!.matchId])).map(({ turn }) => turn)).toEqual([1, 2, 3]);
 
     const standings = await leaderboard(db, { game: 'a' }, 10, '2026-01-01T00:00:00.000Z');
     expect(standings.map(({ rank }) => rank)).toEqual(standings.map((_row, i) => i + 1));
@@ -325,11 +325,11 @@ describe('the queries of the gateway on filled tables', () => {
     ['matches of a status', (on) => listMatches(on, { status: 'ready' })],
     ['matches of an agent', (on) => listMatches(on, { agentId: 'a77' })],
     ['a match', (on) => matchById(on, 'x')],
-    ['the turns of a match', (on) => turnsOf(on, 'c4ca4238a0b923820dcc509a6f75849b')],
+    ['the turns of a match', (on) => turnsOf(on, ['c4ca4238a0b923820dcc509a6f75849b'])],
     ['agents', (on) => listAgents(on, { after: Buffer.from('a5').toString('base64url') })],
     ['agents of an owner', (on) => listAgents(on, { ownerId: 'o7' })],
     ['an agent', (on) => agentById(on, 'a7')],
-    ["an agent's versions", (on) => versionsOf(on, 'a7')],
+    ["an agent's versions", (on) => versionsOf(on, ['a7'])],
     ['an account', (on) => accountById(on, 'o7')],
     ['the first of a board', (on) => leaderboard(on, board, 20, at)],
     [

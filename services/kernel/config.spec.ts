@@ -11,6 +11,7 @@ describe('the configuration', () => {
       host: '127.0.0.1',
       port: 4600,
       egress: undefined,
+      introspection: true,
       grpcPort: undefined,
       runner: true,
       leaseMs: 30_000,
@@ -33,6 +34,8 @@ describe('the configuration', () => {
 
   it.each<[string, Parameters<typeof parseConfig>, object]>([
     ['the environment', [{}, { AGON_PORT: '81', AGON_HOST: '0.0.0.0' }], { port: 81, host: '0.0.0.0' }],
+    ['a network as no place to ask for the schema', [{ host: '0.0.0.0' }], { introspection: false }],
+    ['a schema for everybody', [{ host: '0.0.0.0' }, { AGON_INTROSPECTION: 'on' }], { introspection: true }],
     ['flags before the environment', [{ port: '82' }, { AGON_PORT: '81' }], { port: 82 }],
     ['numbers as well as text', [{ port: 0, cells: 3 }], { port: 0, cells: 3 }],
     ['an empty variable as none', [{}, { AGON_PORT: '', AGON_HOST: '' }], { port: 4600, host: '127.0.0.1' }],

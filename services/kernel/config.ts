@@ -36,10 +36,12 @@ const secret = (pattern: RegExp, error: string) =>
     .transform((text) => new Secret(text))
     .optional();
 
+const isLoopback = (host: string) => ['127.0.0.1', 'localhost', '::1', '[::1]'].includes(host);
+
 /** Plain HTTP only to this very machine: keys and amounts do not cross a network in clear. */
 const providerUrl = z.url().refine((text) => {
   const { protocol, hostname } = new URL(text);
-  return protocol === 'https:' || (protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(hostname));
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }, 'must be https, or http on this machine');
 
 /** Every setting, with its environment variable. Flags of the command line override the environment. */
@@ -47,6 +49,7 @@ const settings = {
   dataDir: { env: 'AGON_DATA', schema: z.string().min(1).default('.agon') },
   host: { env: 'AGON_HOST', schema: z.string().min(1).default('127.0.0.1') },
   port: { env: 'AGON_PORT', schema: whole(0, 65_535).default(4600) },
+  introspection: { env: 'AGON_INTROSPECTION', schema: z.union([z.boolean(), z.stringbool()]).optional() },
   grpcPort: { env: 'AGON_GRPC_PORT', schema: whole(0, 65_535).optional() },
   runner: { env: 'AGON_RUNNER', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
   leaseMs: { env: 'AGON_LEASE_MS', schema: whole(1_000, 3_600_000).default(30_000) },
@@ -86,6 +89,8 @@ export interface Config {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** Whether anybody may ask for GraphQL's schema. When left out: on loopback, yes; on a network, no. */
+  readonly introspection: boolean;
   /** The door for runners; closed when there is no port, and any free one for 0. */
   readonly grpcPort: number | undefined;
   /** Whether a runner runs inside the arena. */
@@ -155,5 +160,6 @@ export function parseConfig(
     const missing = config.stripeSecretKey ? 'STRIPE_WEBHOOK_SECRET' : 'STRIPE_SECRET_KEY';
     throw new AgonError('CONFIG.INVALID', `${missing} is missing: Stripe needs the key and the secret of the webhook.`);
   }
-  return Object.freeze({ ...config, dataDir: resolve(config.dataDir) });
+  const introspection = config.introspection ?? isLoopback(config.host);
+  return Object.freeze({ ...config, introspection, dataDir: resolve(config.dataDir) });
 }

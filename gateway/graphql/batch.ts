@@ -1,0 +1,54 @@
+import { setImmediate as soon } from 'node:timers/promises';
+
+/**
+ * Gathers what is asked for one by one and fetches it together: a page of two hundred matches with their turns is two
+ * statements, not two hundred and one. What was fetched is kept, so one of these serves one request.
+ *
+ * @example const turnsOf = batched(async (ids) => grouped(await turns(db, ids), (turn) => turn.matchId));
+ */
+export function batched<Value>(
+  fetch: (keys: readonly string[]) => Promise<ReadonlyMap<string, Value>>,
+): (key: string) => Promise<Value | undefined> {
+  const asked = new Map<string, Promise<Value | undefined>>();
+  let gathering: { readonly keys: string[]; readonly found: Promise<ReadonlyMap<string, Value>> } | undefined;
+
+  const gather = () => {
+    const keys: string[] = [];
+    const found = soon().then(() => {
+      gathering = undefined;
+      return fetch(keys);
+    });
+    return { keys, found };
+  };
+
+  return (key) => {
+    const known = asked.get(key);
+    if (known) return known;
+    gathering ??= gather();
+    gathering.keys.push(key);
+    const value = gathering.found.then((values) => values.get(key));
+    asked.set(key, value);
+    return value;
+  };
+}
+
+/** One of something for every request, known by its context. */
+export function perRequest<Made>(make: () => Made): (context: object) => Made {
+  const made = new WeakMap<object, Made>();
+  return (context) => {
+    const known = made.get(context) ?? make();
+    made.set(context, known);
+    return known;
+  };
+}
+
+/** What belongs to each key, in the order it came. */
+export function grouped<Row>(rows: readonly Row[], key: (row: Row) => string): Map<string, Row[]> {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) {
+    const group = groups.get(key(row));
+    if (group) group.push(row);
+    else groups.set(key(row), [row]);
+  }
+  return groups;
+}
