@@ -12,6 +12,7 @@ import {
   type Artifacts,
   type Clock,
   type Ids,
+  type RateLimits,
 } from '../services/kernel/index.js';
 import type { PaymentProvider } from '../services/payments/index.js';
 import type { WalletState } from '../services/wallet/index.js';
@@ -67,6 +68,7 @@ export interface GatewayPorts {
   visible(position: number): Promise<void>;
   /** Hears of every error that is our own fault. */
   onInternalError(error: unknown): void;
+  readonly limits: RateLimits;
   /** The actor behind a bearer token, if it is one of ours. */
   actorOf(token: string): Actor | undefined;
 }

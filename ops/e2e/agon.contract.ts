@@ -48,9 +48,12 @@ export interface Answer<T> {
 }
 
 /** Starts an arena and waits until it says that it is ready. */
-export async function serve(dataDir: string, ...args: string[]): Promise<Served> {
+export const serve = (dataDir: string, ...args: string[]): Promise<Served> => serveWith({}, dataDir, ...args);
+
+/** The same, with settings of the environment. */
+export async function serveWith(env: Record<string, string>, dataDir: string, ...args: string[]): Promise<Served> {
   const child = spawn(execPath, [agon, 'start', '--data', dataDir, '--port', '0', '--json', ...args], {
-    env: clean,
+    env: { ...clean, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stderr = '';

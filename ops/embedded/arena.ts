@@ -1,19 +1,21 @@
 import 'reflect-metadata';
 import { env } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DynamicModule, INestApplication } from '@nestjs/common';
+import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { CommandBus } from '@nestjs/cqrs';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { LiveMatches } from '../../gateway/grpc/live.js';
 import { serveRunners } from '../../gateway/grpc/server.js';
 import { gatewayModule } from '../../gateway/module.js';
 import type { GatewayPorts, PartStatus } from '../../gateway/ports.js';
+import { guard } from '../../gateway/safety.js';
 import { Projections } from '../../projections/engine/projections.js';
 import { groupOf } from '../../projections/engine/projector.js';
-import { HotFeed, MemoryBoards } from '../../projections/leaderboards/hot.js';
+import { HotFeed } from '../../projections/leaderboards/hot.js';
 import { leaderboardsView } from '../../projections/leaderboards/view.js';
 import { openDatabase } from '../../projections/sinks/database.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
@@ -45,6 +47,7 @@ import {
   type Consumer,
   createHandle,
   type EventStore,
+  type Handle,
   type Handled,
   type Ids,
   randomIds,
@@ -60,6 +63,7 @@ import { followExpiry } from './expiry.js';
 import { Metrics } from './metrics.js';
 import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
 import { runPolicy } from './policies.js';
+import { sharedFrom } from './shared.js';
 import { statusOf, Trouble } from './status.js';
 import { Strengths } from './strengths.js';
 import { followWork, localArena } from './work.js';
@@ -133,7 +137,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     started('database', database, () => database.destroy());
 
     const sink = new PostgresSink(database);
-    const boards = new MemoryBoards();
+    const { boards, limits } = await sharedFrom(config, clock, started, log);
     const hot = new HotFeed(boards, leaderboardsView, sink, (err) => log.error({ err }, 'the hot boards fell behind'));
     const strengths = new Strengths(database);
 
@@ -212,6 +216,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       version,
       projections,
       boards,
+      limits,
       strengths: (board) => strengths.of(board),
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source, runtime) => pool.check(source, runtime),
@@ -227,7 +232,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       onInternalError: (err) => log.error({ err }, 'internal error'),
       actorOf,
     };
-    const app = await createGateway(gatewayModule({ contexts, handle, ports, introspection: config.introspection }));
+    const app = await createGateway(config, ports, handle);
     started('gateway', app, () => app.close());
     const commandBus = app.get(CommandBus);
     const execute = (command: Command): Promise<Handled> => commandBus.execute(command);
@@ -309,13 +314,22 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
   }
 }
 
-async function createGateway(module: DynamicModule): Promise<INestApplication> {
-  const adapter = new FastifyAdapter({ bodyLimit: 2 * 1024 * 1024, forceCloseConnections: true });
+async function createGateway(config: Config, ports: GatewayPorts, handle: Handle): Promise<INestApplication> {
+  const { introspection, proxies, corsOrigins } = config;
+  const module = gatewayModule({ contexts, handle, ports, introspection });
+  const adapter = new FastifyAdapter({
+    bodyLimit: 2 * 1024 * 1024,
+    forceCloseConnections: true,
+    requestTimeout: 60_000,
+    trustProxy: (_address: string, hop: number) => hop < proxies,
+  });
+  guard(adapter.getInstance() as FastifyInstance, ports, { proxies });
   const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
     logger: false,
     // Webhooks are signed as they were sent, byte by byte.
     rawBody: true,
   });
+  if (corsOrigins.length > 0) app.enableCors({ origin: [...corsOrigins] });
   await app.init();
   await adapter.getInstance().ready();
   return app;

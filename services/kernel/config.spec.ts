@@ -11,6 +11,8 @@ describe('the configuration', () => {
       host: '127.0.0.1',
       port: 4600,
       egress: undefined,
+      proxies: 0,
+      corsOrigins: [],
       introspection: true,
       grpcPort: undefined,
       runner: true,
@@ -27,6 +29,7 @@ describe('the configuration', () => {
       analytics: true,
       analyticsPort: undefined,
       analyticsDays: 0,
+      redisUrl: undefined,
       clickhouseUrl: undefined,
       logLevel: 'warn',
     });
@@ -34,6 +37,11 @@ describe('the configuration', () => {
 
   it.each<[string, Parameters<typeof parseConfig>, object]>([
     ['the environment', [{}, { AGON_PORT: '81', AGON_HOST: '0.0.0.0' }], { port: 81, host: '0.0.0.0' }],
+    [
+      'origins',
+      [{}, { AGON_CORS_ORIGINS: 'https://a.example,http://b.example:81' }],
+      { corsOrigins: ['https://a.example', 'http://b.example:81'] },
+    ],
     ['a network as no place to ask for the schema', [{ host: '0.0.0.0' }], { introspection: false }],
     ['a schema for everybody', [{ host: '0.0.0.0' }, { AGON_INTROSPECTION: 'on' }], { introspection: true }],
     ['flags before the environment', [{ port: '82' }, { AGON_PORT: '81' }], { port: 82 }],

@@ -44,11 +44,21 @@ const providerUrl = z.url().refine((text) => {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }, 'must be https, or http on this machine');
 
+/** Origins as browsers send them, with commas between. */
+const origins = z
+  .union([z.array(z.string()), z.string().transform((text) => text.split(','))])
+  .refine(
+    (given) => given.every((text) => URL.canParse(text) && new URL(text).origin === text),
+    'must be origins like https://agon.example, with commas between',
+  );
+
 /** Every setting, with its environment variable. Flags of the command line override the environment. */
 const settings = {
   dataDir: { env: 'AGON_DATA', schema: z.string().min(1).default('.agon') },
   host: { env: 'AGON_HOST', schema: z.string().min(1).default('127.0.0.1') },
   port: { env: 'AGON_PORT', schema: whole(0, 65_535).default(4600) },
+  proxies: { env: 'AGON_PROXIES', schema: whole(0, 16).default(0) },
+  corsOrigins: { env: 'AGON_CORS_ORIGINS', schema: origins.default([]) },
   introspection: { env: 'AGON_INTROSPECTION', schema: z.union([z.boolean(), z.stringbool()]).optional() },
   grpcPort: { env: 'AGON_GRPC_PORT', schema: whole(0, 65_535).optional() },
   runner: { env: 'AGON_RUNNER', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
@@ -73,6 +83,10 @@ const settings = {
   analytics: { env: 'AGON_ANALYTICS', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
   analyticsPort: { env: 'AGON_ANALYTICS_PORT', schema: whole(0, 65_535).optional() },
   analyticsDays: { env: 'AGON_ANALYTICS_DAYS', schema: whole(0, 36_500).default(0) },
+  redisUrl: {
+    env: 'REDIS_URL',
+    schema: z.url({ protocol: /^rediss?$/, error: 'must be a redis or rediss address' }).optional(),
+  },
   clickhouseUrl: {
     env: 'CLICKHOUSE_URL',
     schema: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
@@ -89,6 +103,10 @@ export interface Config {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** How many proxies stand before the gateway: so many entries of X-Forwarded-For are believed. */
+  readonly proxies: number;
+  /** Pages of these origins may call the gateway from a browser; none of another origin when empty. */
+  readonly corsOrigins: readonly string[];
   /** Whether anybody may ask for GraphQL's schema. When left out: on loopback, yes; on a network, no. */
   readonly introspection: boolean;
   /** The door for runners; closed when there is no port, and any free one for 0. */
@@ -121,6 +139,8 @@ export interface Config {
   readonly analyticsPort: number | undefined;
   /** After how many days analytics forget an event; 0 for never. The log never does. */
   readonly analyticsDays: number;
+  /** A Redis that several gateways share, for limits and hot boards; this process's memory when left out. */
+  readonly redisUrl: string | undefined;
   /** A ClickHouse server to use instead of the embedded one. */
   readonly clickhouseUrl: string | undefined;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';

@@ -103,3 +103,18 @@ export interface Artifacts {
   /** Refuses with ARTIFACT.MISSING, or with ARTIFACT.CORRUPT if the content does not match its digest. */
   get(digest: string): Promise<Uint8Array>;
 }
+
+/** How fast somebody may go on the whole, and how much at once. */
+export interface Rate {
+  readonly perMinute: number;
+  readonly burst: number;
+}
+
+export type Taken =
+  | { readonly ok: true; readonly left: number }
+  | { readonly ok: false; readonly retryAfterMs: number };
+
+/** Token buckets by name. A bucket begins full, and what is refused takes nothing. */
+export interface RateLimits {
+  take(name: string, rate: Rate, tokens?: number): Promise<Taken>;
+}

@@ -22,4 +22,18 @@ export const gatewayMutants: readonly Mutant[] = [
     replace: 'gathering = gather();',
     specs: 'gateway/graphql/limits',
   },
+  {
+    name: 'take tokens for what is refused',
+    file: 'services/adapters/limits/memory.ts',
+    find: 'const left = ok ? refilled - tokens : refilled;',
+    replace: 'const left = refilled - tokens;',
+    specs: 'services/adapters/limits',
+  },
+  {
+    name: 'give every gateway a bucket of its own',
+    file: 'services/adapters/limits/redis.ts',
+    find: 'tonumber(bucket[1] or burst)',
+    replace: 'burst',
+    specs: 'services/adapters/limits',
+  },
 ];

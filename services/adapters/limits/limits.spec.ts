@@ -1,0 +1,144 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RunningRedis, startRedis, whyNoRedis } from '../../../ops/engines/redis.js';
+import type { RateLimits } from '../../kernel/index.js';
+import { MemoryLimits } from './memory.js';
+import { RedisLimits } from './redis.js';
+
+/** Slow enough that no bucket of the suite gains a token while it runs, however slow the machine. */
+const SLOW = { perMinute: 0.001, burst: 5 };
+let names = 0;
+const newName = () => `bucket-${++names}`;
+
+const allowed = async (limits: RateLimits, name: string, times: number) => {
+  const taken = await Promise.all(Array.from({ length: times }, () => limits.take(name, SLOW)));
+  return taken.filter(({ ok }) => ok).length;
+};
+
+/** What every kind of limits must do. `make` gives two that share their buckets, as two processes would. */
+function rateLimitsContract(kind: string, make: () => readonly [RateLimits, RateLimits]): void {
+  describe(`rate limits in ${kind}`, () => {
+    it('let a burst through, and not one more', async () => {
+      const [limits] = make();
+      expect(await allowed(limits, newName(), 20)).toBe(5);
+    });
+
+    it('say what is left, and how long to wait', async () => {
+      const [limits] = make();
+      const name = newName();
+      expect(await limits.take(name, SLOW)).toEqual({ ok: true, left: 4 });
+      expect(await limits.take(name, SLOW, 4)).toEqual({ ok: true, left: 0 });
+      const refused = await limits.take(name, SLOW);
+      expect(refused).toMatchObject({ ok: false });
+      expect(!refused.ok && refused.retryAfterMs).toBeGreaterThan(59_000_000);
+    });
+
+    it('take nothing for what they refuse', async () => {
+      const [limits] = make();
+      const name = newName();
+      expect((await limits.take(name, SLOW, 6)).ok).toBe(false);
+      expect((await limits.take(name, SLOW, 5)).ok).toBe(true);
+    });
+
+    it('keep each bucket on its own', async () => {
+      const [limits] = make();
+      expect(await allowed(limits, newName(), 6)).toBe(5);
+      expect(await allowed(limits, newName(), 6)).toBe(5);
+    });
+
+    it('fill up again as time goes by', async () => {
+      const [limits] = make();
+      const name = newName();
+      const fast = { perMinute: 60_000, burst: 1 };
+      await expect.poll(async () => (await limits.take(name, fast)).ok, { interval: 5 }).toBe(true);
+      await expect.poll(async () => (await limits.take(name, fast)).ok, { interval: 5 }).toBe(true);
+    });
+
+    it('hold for two who share them, taken together', async () => {
+      const [one, other] = make();
+      const name = newName();
+      const both = await Promise.all([allowed(one, name, 20), allowed(other, name, 20)]);
+      expect((both[0] ?? 0) + (both[1] ?? 0)).toBe(5);
+    });
+  });
+}
+
+rateLimitsContract('memory', () => {
+  const limits = new MemoryLimits(Date.now);
+  return [limits, limits];
+});
+
+describe('rate limits in memory', () => {
+  it('refill by the clock they are given, never above the burst, and survive one that goes back', async () => {
+    let now = 1_000_000;
+    const limits = new MemoryLimits(() => now);
+    const rate = { perMinute: 100, burst: 200 };
+    expect((await limits.take('a', rate, 200)).ok).toBe(true);
+    expect(await limits.take('a', rate)).toEqual({ ok: false, retryAfterMs: 600 });
+    now += 600;
+    expect(await limits.take('a', rate)).toEqual({ ok: true, left: 0 });
+    now -= 5_000;
+    expect((await limits.take('a', rate)).ok).toBe(false);
+    now += 3_600_000;
+    expect(await limits.take('a', rate)).toEqual({ ok: true, left: 199 });
+  });
+
+  it('forget the bucket used longest ago when there are too many', async () => {
+    const limits = new MemoryLimits(() => 0, 2);
+    const rate = { perMinute: 1, burst: 1 };
+    for (const name of ['a', 'b', 'a', 'c']) await limits.take(name, rate);
+    expect((await limits.take('a', rate)).ok).toBe(false);
+    expect((await limits.take('b', rate)).ok).toBe(true);
+  });
+});
+
+const missing = whyNoRedis();
+if (missing) {
+  describe('rate limits in Redis', () => {
+    it('pass the contract of rate limits', (context) => context.skip(missing));
+  });
+} else {
+  const folder = mkdtempSync(join(tmpdir(), 'agon-limits-'));
+  let server: RunningRedis;
+  let connections: Redis[];
+
+  beforeAll(async () => {
+    server = await startRedis({ folder });
+    connections = [server.connect(), server.connect()];
+  });
+
+  afterAll(async () => {
+    for (const redis of connections ?? []) redis.disconnect();
+    await server?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  rateLimitsContract('Redis', () => {
+    const never = new MemoryLimits(() => 0, 0);
+    const [one, other] = connections.map((redis) => new RedisLimits(redis, never));
+    return [one as RateLimits, other as RateLimits];
+  });
+
+  describe('rate limits in Redis', () => {
+    it('leave nothing behind when a bucket is full again', async () => {
+      const name = newName();
+      const [redis] = connections as [Redis];
+      await new RedisLimits(redis, new MemoryLimits(() => 0)).take(name, { perMinute: 60_000, burst: 1 });
+      const ttl = await redis.pttl(`agon:limits:${name}`);
+      expect(ttl).toBeGreaterThan(0);
+      expect(ttl).toBeLessThanOrEqual(1_001);
+    });
+
+    it('go on alone, and say so, while Redis does not answer', async () => {
+      const redis = server.connect();
+      redis.disconnect();
+      const heard: unknown[] = [];
+      const limits = new RedisLimits(redis, new MemoryLimits(() => 0), (error) => heard.push(error));
+      expect(await allowed(limits, newName(), 9)).toBe(5);
+      expect(heard).toHaveLength(9);
+    });
+  });
+}
