@@ -19,6 +19,7 @@ import { AgentFields, MatchFields, Queries } from './graphql/queries.js';
 import { type GatewayPorts, PORTS } from './ports.js';
 import { problemOf, statusOf } from './problem.js';
 import { HealthController } from './rest/health.js';
+import { LiveController } from './rest/live.js';
 import { ProblemFilter } from './rest/problem-filter.js';
 import { StripeWebhookController } from './rest/stripe-webhook.js';
 
@@ -53,7 +54,7 @@ export function gatewayModule(options: {
         errorFormatter: (execution) => formatErrors(execution, ports),
       }),
     ],
-    controllers: [HealthController, StripeWebhookController],
+    controllers: [HealthController, LiveController, StripeWebhookController],
     providers: [
       ...[
         Queries,

@@ -17,7 +17,8 @@ import {
 import type { PaymentProvider } from '../services/payments/index.js';
 import type { WalletState } from '../services/wallet/index.js';
 
-/** One part of the arena that must work before the gateway says it is ready. */
+/** One part of the arena that must work before the gateway says it is ready. */ import type { LiveMatches } from './live/matches.js';
+
 export interface PartStatus {
   readonly part: string;
   readonly ready: boolean;
@@ -69,6 +70,9 @@ export interface GatewayPorts {
   /** Hears of every error that is our own fault. */
   onInternalError(error: unknown): void;
   readonly limits: RateLimits;
+  readonly live: LiveMatches;
+  /** How long after it happened spectators see a turn. */
+  readonly spectatorDelayMs: number;
   /** The actor behind a bearer token, if it is one of ours. */
   actorOf(token: string): Actor | undefined;
 }

@@ -28,6 +28,7 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   'PAYMENTS.PROVIDER_REFUSED': 502,
   'PAYMENTS.': 409,
   'LIMITS.EXCEEDED': 429,
+  'LIVE.FULL': 503,
   'QUERY.': 400,
   'PROJECTION.UNKNOWN': 404,
   'EVENT.NOT_JSON': 400,

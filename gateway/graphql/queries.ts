@@ -96,8 +96,10 @@ export const connection = <Row>(page: Page<Row>) => ({
   pageInfo: { hasNextPage: page.next !== undefined, endCursor: page.next ?? null },
 });
 
+/** Whoever knows the seed of a match that is being played knows what its dice will show. */
 const matchOf = (row: MatchRow) => ({
   ...row,
+  seed: row.endedAt === null ? null : row.seed,
   stakeCents: row.stakeCents.toString(),
   potCents: row.potCents.toString(),
   rakeCents: row.rakeCents.toString(),

@@ -57,7 +57,7 @@ export class Turn {
 export class Match {
   @Field(() => String) matchId!: string;
   @Field(() => String) game!: string;
-  @Field(() => String) seed!: string;
+  @Field(() => String, { nullable: true, description: 'Told when the match is over.' }) seed!: string | null;
   @Field(() => String, { description: 'proposed, ready, playing, settled or voided.' }) status!: string;
   @Field(() => String, { description: 'The rule that ended it, or what it waits for.' }) reason!: string;
   @Field(() => String) detail!: string;

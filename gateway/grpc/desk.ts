@@ -28,7 +28,7 @@ import {
   upcasterOf,
 } from '../../services/kernel/index.js';
 import { RegisterRunner, type RunnerEvent, trustedKey } from '../../services/runners/index.js';
-import type { LiveMatches } from './live.js';
+import type { LiveMatches } from '../live/matches.js';
 
 const upcast = upcasterOf([arenaEvents]);
 

@@ -19,7 +19,7 @@ import {
   randomIds,
   SYSTEM,
 } from '../../services/kernel/index.js';
-import { LiveMatches } from './live.js';
+import { LiveMatches } from '../live/matches.js';
 import type { GrpcPorts } from './server.js';
 
 export const RUNNER_TOKEN = 'the-runner-token';

@@ -113,7 +113,7 @@ function arenaService(ports: GrpcPorts, closing: AbortSignal): ArenaServiceServe
         }
       }
       const subscribe = (send: (response: WatchMatchResponse) => void) =>
-        ports.live.watch(call.request.matchId, (progress) => send({ progress }));
+        ports.live.watch(call.request.matchId, { progress: (progress) => send({ progress }) });
       feed(call as ServerWritableStream<never, WatchMatchResponse>, subscribe, closing);
     },
   };

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { argv, exit, stdout } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LiveMatches } from '../../gateway/grpc/live.js';
 import { serveRunners } from '../../gateway/grpc/server.js';
+import { LiveMatches } from '../../gateway/live/matches.js';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';

@@ -19,6 +19,7 @@ import {
   tailLog,
   verifyLog,
 } from './read.js';
+import { watchMatch } from './watch.js';
 
 type Flags = OutputOptions & { data?: string };
 
@@ -254,6 +255,14 @@ command(match, 'show', 'Draw a match turn by turn.')
   .argument('<id>', 'the id, the first letters of it, or "latest"')
   .option('--svg <file>', 'write the last position as a picture, too')
   .action(run((id: string, flags: Flags & { svg?: string }) => showMatch(dataDirOf(flags), id, flags)));
+
+command(match, 'watch', 'Follow a match of the running arena as it is played.')
+  .argument('<id>', 'the id, the first letters of it, or "latest"')
+  .addHelpText(
+    'after',
+    '\nExample:\n  agon match watch latest --json    # a line of JSON for each turn, and one for the end',
+  )
+  .action(run((id: string, flags) => watchMatch(dataDirOf(flags), id, flags)));
 
 command(match, 'play', 'Play one match between any agents, here and now, and draw it. Nothing is recorded.')
   .argument('<agents...>', 'by seat: files, folders, archives, or house agents by name')

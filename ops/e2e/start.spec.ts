@@ -76,6 +76,36 @@ describe('an arena on its first start', () => {
   });
 });
 
+describe('watching', () => {
+  it('shows every turn of a match, live or over, in order, and then its end', async () => {
+    const propose = `mutation { proposeMatch(game: "connect-four", agents: ["gold.minimax", "bronze.random"]) { id } }`;
+    const { data: made } = await arena.graphql<{ proposeMatch: { id: string } }>(propose, {}, operator);
+    const { id } = made.proposeMatch;
+    const live = await run('match', 'watch', id, '--data', data, '--json');
+    expect(live.code).toBe(0);
+    const heard = live.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const turns = heard.slice(0, -1);
+    expect(turns.length).toBeGreaterThan(4);
+    expect(turns.map(({ id }) => id)).toEqual(turns.map((_turn, i) => `1.${i + 1}`));
+    expect(heard.at(-1)).toMatchObject({ event: 'end', status: 'settled', turns: turns.length });
+
+    const feed = (headers: Record<string, string>) => fetch(`${arena.url}/v1/matches/${id}/live`, { headers });
+    const rest = await (await feed({ 'last-event-id': `1.${turns.length - 2}` })).text();
+    expect(rest.match(/^id: .*$/gm)).toEqual([`id: 1.${turns.length - 1}`, `id: 1.${turns.length}`]);
+    expect(await (await feed({ 'last-event-id': 'x' })).json()).toMatchObject({
+      code: 'QUERY.BAD_CURSOR',
+      status: 400,
+    });
+    const missing = await run('match', 'watch', 'nope', '--data', data, '--json');
+    expect([missing.code, JSON.parse(missing.stderr).error.code]).toEqual([1, 'ARENA.UNKNOWN_MATCH']);
+    const seeds = await arena.graphql<{ match: { seed: string } }>(`{ match(matchId: "${id}") { seed } }`);
+    expect(seeds.data.match.seed).not.toBeNull();
+  });
+});
+
 describe('agents from outside', () => {
   const submit = async (name: string, source: string, ...more: string[]) => {
     const file = join(folder.path, `${name}.js`);

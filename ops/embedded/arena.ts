@@ -8,8 +8,8 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
-import { LiveMatches } from '../../gateway/grpc/live.js';
 import { serveRunners } from '../../gateway/grpc/server.js';
+import { LiveMatches } from '../../gateway/live/matches.js';
 import { gatewayModule } from '../../gateway/module.js';
 import type { GatewayPorts, PartStatus } from '../../gateway/ports.js';
 import { guard } from '../../gateway/safety.js';
@@ -198,6 +198,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       log.warn({ err }, 'analytics stand still and are tried again');
     });
     started('analytics', analytics, () => analytics.stop());
+    const live = new LiveMatches();
     const ports: GatewayPorts = {
       database,
       analytics,
@@ -217,6 +218,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       projections,
       boards,
       limits,
+      live,
+      spectatorDelayMs: config.spectatorDelayMs,
       strengths: (board) => strengths.of(board),
       sourceBytesMax: defaultLimits.sourceBytes,
       checkSource: (source, runtime) => pool.check(source, runtime),
@@ -245,6 +248,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     metrics.watch(projections);
 
     onStep('policies and runner');
+    const spectators = await live.follow(store, upcast);
+    started('live', spectators, () => spectators.stop());
     const bus = new EmbeddedBus(store, checkpoints, onRetry);
     started('bus', bus, () => bus.close());
     for (const policy of contexts.flatMap((context) => context.policies ?? [])) {
@@ -259,7 +264,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       watched('payments.outgoing', outgoing);
     }
     const { leaseMs, runner: inside, grpcPort } = config;
-    const desk = { store, artifacts, queue, live: new LiveMatches(), clock, ids, leaseMs, execute };
+    const desk = { store, artifacts, queue, live, clock, ids, leaseMs, execute };
     watched('runner', work);
     const expiry = await followExpiry({ store, checkpoints, clock, execute, onRetry });
     started('expiry', expiry, () => expiry.stop());
@@ -269,10 +274,9 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
         metrics.matches.inc({ game, reason: outcome.reason });
       const arena = await localArena(desk, key);
-      const live = grpcPort !== undefined;
       const say = (text: string, matchId: string) => log.debug({ matchId }, text);
       // More in hand than cells: while one match waits for the log, a cell plays another.
-      const runner = startRunner({ arena, key, pool, concurrency: config.cells * 8, live, onPlayed, say });
+      const runner = startRunner({ arena, key, pool, concurrency: config.cells * 8, live: true, onPlayed, say });
       runner.done.catch((err: unknown) => trouble.ended('runner', err));
       // Matches under way get a moment to end; then they are handed back, and played after the next start.
       started('runner', runner, () => runner.drain(GRACE_MS));

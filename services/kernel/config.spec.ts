@@ -13,6 +13,7 @@ describe('the configuration', () => {
       egress: undefined,
       proxies: 0,
       corsOrigins: [],
+      spectatorDelayMs: 0,
       introspection: true,
       grpcPort: undefined,
       runner: true,

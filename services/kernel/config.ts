@@ -59,6 +59,7 @@ const settings = {
   port: { env: 'AGON_PORT', schema: whole(0, 65_535).default(4600) },
   proxies: { env: 'AGON_PROXIES', schema: whole(0, 16).default(0) },
   corsOrigins: { env: 'AGON_CORS_ORIGINS', schema: origins.default([]) },
+  spectatorDelayMs: { env: 'AGON_SPECTATOR_DELAY_MS', schema: whole(0, 600_000).default(0) },
   introspection: { env: 'AGON_INTROSPECTION', schema: z.union([z.boolean(), z.stringbool()]).optional() },
   grpcPort: { env: 'AGON_GRPC_PORT', schema: whole(0, 65_535).optional() },
   runner: { env: 'AGON_RUNNER', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
@@ -107,6 +108,8 @@ export interface Config {
   readonly proxies: number;
   /** Pages of these origins may call the gateway from a browser; none of another origin when empty. */
   readonly corsOrigins: readonly string[];
+  /** How long after it happened spectators see a turn, so that watching helps no player. */
+  readonly spectatorDelayMs: number;
   /** Whether anybody may ask for GraphQL's schema. When left out: on loopback, yes; on a network, no. */
   readonly introspection: boolean;
   /** The door for runners; closed when there is no port, and any free one for 0. */
