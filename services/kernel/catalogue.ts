@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { DomainEvent } from './decider.js';
 import { AgonError, invariant } from './errors.js';
 import type { RecordedEvent } from './event.js';
+import { compiled } from './schema.js';
 
 /** One event type: its current version and schema, and how each older version becomes the next. */
 export interface EventSpec<Schema extends z.ZodType = z.ZodType> {
@@ -52,7 +53,7 @@ export function defineEvents<const Specs extends Record<string, EventSpec>>(
 export function checkedData(catalogue: Catalogue, event: DomainEvent): { version: number; data: unknown } {
   const spec = catalogue.specs[event.type];
   if (!spec) throw new AgonError('EVENT.UNKNOWN_TYPE', `${catalogue.context} has no event ${event.type}.`);
-  const parsed = spec.schema.safeParse(event.data);
+  const parsed = compiled(spec.schema).safeParse(event.data);
   if (!parsed.success) {
     throw new AgonError('EVENT.INVALID', `${event.type} does not fit its schema: ${z.prettifyError(parsed.error)}`);
   }
