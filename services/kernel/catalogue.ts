@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { DomainEvent } from './decider.js';
 import { AgonError, invariant } from './errors.js';
 import type { RecordedEvent } from './event.js';
-import { compiled } from './schema.js';
 
 /** One event type: its current version and schema, and how each older version becomes the next. */
 export interface EventSpec<Schema extends z.ZodType = z.ZodType> {
@@ -47,6 +46,20 @@ export function defineEvents<const Specs extends Record<string, EventSpec>>(
     }
   }
   return { context, specs };
+}
+
+const compiledSchemas = new WeakMap<z.ZodType, z.ZodType>();
+
+/**
+ * The schema with zod's own compiled check in front of it, made when it is first used. It takes the same and answers the
+ * same, several times as fast; a schema that zod cannot compile, because it refers to itself, is given back as it is.
+ */
+export function compiled<Schema extends z.ZodType>(schema: Schema): Schema {
+  const known = compiledSchemas.get(schema) as Schema | undefined;
+  if (known) return known;
+  const made = z.compile(schema);
+  compiledSchemas.set(schema, made);
+  return made;
 }
 
 /** Checks an event's data against its current schema before it is recorded. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { compiled } from './catalogue.js';
 import type { Command, CommandMeta } from './decider.js';
 import { AgonError } from './errors.js';
 import type { Actor } from './event.js';
 import { type Clock, type Ids, randomIds, systemClock } from './ids.js';
-import { compiled } from './schema.js';
 
 export interface CommandSpec<Type extends string, Schema extends z.ZodType> {
   readonly type: Type;
@@ -40,6 +40,7 @@ export interface CommandClass {
 export function defineCommand<const Type extends string, Schema extends z.ZodType>(spec: CommandSpec<Type, Schema>) {
   return class {
     static readonly spec = spec;
+    // Set in the constructor and not defined before: commands are made often, and their classes share this code.
     declare readonly type: Type;
     declare readonly data: z.output<Schema>;
     declare readonly meta: CommandMeta;
