@@ -501,6 +501,8 @@ describe('reporting a match', () => {
     ['no reason', { outcome: { ...outcome, reason: '' } }],
     ['more than 500 turns', { turns: Array.from({ length: 501 }, () => turns[0]) }],
     ['an action that is no JSON', { turns: [{ ...turns[0], action: Number.NaN }] }],
+    ['an action with no JSON inside', { turns: [{ ...turns[0], action: { cell: [1, new Date(0)] } }] }],
+    ['a turn without an action', { turns: [{ turn: 1, seat: 0, fuel: 10 }] }],
     ['an attempt of 0', { attempt: 0 }],
   ])('does not understand %s', (_what, change) => {
     expect(() => report(change)).toThrow(expect.objectContaining({ code: 'COMMAND.INVALID' }));

@@ -7,6 +7,9 @@ const stream = (data: { matchId: string }) => `match-${data.matchId}`;
 const isThatRunner = (actor: Actor, data: { runnerId: string }) =>
   actor.role === 'system' || (actor.role === 'runner' && actor.id === data.runnerId);
 const leaseMs = z.int().min(1_000).max(3_600_000);
+/** Checked as an event's is, by a call: zod compiles no schema that refers to itself, nor one around it. */
+const { action: json } = turn.shape;
+const action = z.custom<z.output<typeof json>>((value) => json.safeParse(value).success);
 const attempt = { matchId: z.uuid(), runnerId: z.string().min(1).max(80), attempt: z.int().min(1) };
 
 export class ProposeMatch extends defineCommand({
@@ -85,7 +88,7 @@ export class ReportMatch extends defineCommand({
   type: 'ReportMatch',
   data: z.object({
     ...attempt,
-    turns: z.array(turn).max(500),
+    turns: z.array(turn.extend({ action })).max(500),
     outcome,
     execution,
     signed: signed.nullable().default(null),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compiled } from './catalogue.js';
 import type { Command, CommandMeta } from './decider.js';
 import { AgonError } from './errors.js';
 import type { Actor } from './event.js';
@@ -39,12 +40,13 @@ export interface CommandClass {
 export function defineCommand<const Type extends string, Schema extends z.ZodType>(spec: CommandSpec<Type, Schema>) {
   return class {
     static readonly spec = spec;
-    readonly type: Type = spec.type;
-    readonly data: z.output<Schema>;
-    readonly meta: CommandMeta;
+    // Set in the constructor and not defined before: commands are made often, and their classes share this code.
+    declare readonly type: Type;
+    declare readonly data: z.output<Schema>;
+    declare readonly meta: CommandMeta;
 
     constructor(data: z.input<Schema>, meta: CommandMeta) {
-      const parsed = spec.data.safeParse(data);
+      const parsed = compiled(spec.data).safeParse(data);
       if (!parsed.success) {
         const fields = parsed.error.issues.map((issue) => ({ field: issue.path.join('.'), message: issue.message }));
         const first = fields[0];
@@ -53,6 +55,7 @@ export function defineCommand<const Type extends string, Schema extends z.ZodTyp
           fields,
         });
       }
+      this.type = spec.type;
       this.data = parsed.data;
       this.meta = meta;
     }

@@ -79,15 +79,33 @@ function envelopeText(event: Omit<SealedEvent, 'hash'>, dataText: string): strin
   const correlationId = meta.correlationId === meta.commandId ? commandId : quoted(meta.correlationId);
   const causationId = meta.causationId === meta.commandId ? commandId : quoted(meta.causationId);
   return (
-    `{"data":${dataText},"id":${quoted(event.id)},"meta":{"actor":{"id":${quoted(meta.actor.id)},` +
+    `{"data":${dataText},"id":${quoted(event.id)},"meta":{"actor":{"id":${quotedName(meta.actor.id)},` +
     `"role":"${meta.actor.role}"},"causationId":${causationId},"commandId":${commandId},` +
     `"correlationId":${correlationId},"inputHash":"${meta.inputHash}"},"prevHash":"${event.prevHash}",` +
-    `"revision":${event.revision},"stream":${quoted(event.stream)},"time":${quoted(event.time)},` +
-    `"type":${quoted(event.type)},"version":${event.version}}`
+    `"revision":${event.revision},"stream":${quoted(event.stream)},"time":${quotedTime(event.time)},` +
+    `"type":${quotedName(event.type)},"version":${event.version}}`
   );
 }
 
 const quoted = (text: string) => (SAFE.test(text) ? `"${text}"` : canonical(text));
+
+/** Names of types and of who acts come again and again, and many events share a millisecond: looking up beats testing. */
+const knownNames = new Map<string, string>();
+const KNOWN_NAMES_MAX = 1_000;
+let [lastTime, lastTimeText] = ['', '""'];
+
+function quotedName(name: string): string {
+  const known = knownNames.get(name);
+  if (known !== undefined) return known;
+  const text = quoted(name);
+  if (knownNames.size < KNOWN_NAMES_MAX) knownNames.set(name, text);
+  return text;
+}
+
+function quotedTime(time: string): string {
+  if (time !== lastTime) [lastTime, lastTimeText] = [time, quoted(time)];
+  return lastTimeText;
+}
 
 /** The hash as anybody can recompute it: SHA-256 over the RFC 8785 form, without `hash` and `position`. */
 export function recomputeHash(event: SealedEvent): string {

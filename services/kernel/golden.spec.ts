@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { contexts } from '../index.js';
-import { type Catalogue, defineEvents } from './catalogue.js';
-import type { SealedEvent } from './event.js';
+import { type Catalogue, compiled, defineEvents, upcasterOf } from './catalogue.js';
+import type { RecordedEvent, SealedEvent } from './event.js';
 import { recomputeHash, seal } from './event.js';
 import { chain } from './fixtures.js';
 import { goldenFaults } from './golden.js';
@@ -27,6 +28,41 @@ describe('golden events', () => {
   it.each(catalogues)('of $context are written so that a change shows in a diff', (catalogue) => {
     for (const [file, text] of filesOf(catalogue.context)) {
       expect(`${file}\n${text}`).toBe(`${file}\n${JSON.stringify(JSON.parse(text), null, 2)}\n`);
+    }
+  });
+});
+
+describe('a compiled schema', () => {
+  const json = fc.jsonValue({ maxDepth: 2 });
+  const odd = fc.oneof(json, fc.constantFrom(undefined, Number.NaN, '', '0', '-1', -1, 0.5, [], {}, new Date(0)));
+
+  /** The same data with something else in one place, at any depth, or with one more field. */
+  function altered(data: unknown, seeds: readonly number[], other: unknown): unknown {
+    const [seed = 0, ...rest] = seeds;
+    if (typeof data !== 'object' || data === null || seeds.length === 0) return other;
+    const keys = [...Object.keys(data), 'more'];
+    const key = keys[seed % keys.length] as string;
+    if (Array.isArray(data)) return data.map((item, i) => (`${i}` === key ? altered(item, rest, other) : item));
+    return { ...data, [key]: altered((data as Record<string, unknown>)[key], rest, other) };
+  }
+
+  it.each(catalogues)('of $context answers what zod itself answers', (catalogue) => {
+    const upcast = upcasterOf([catalogue]);
+    for (const text of filesOf(catalogue.context).values()) {
+      const { type, data } = upcast(JSON.parse(text) as RecordedEvent);
+      const { schema } = catalogue.specs[type] as { schema: z.ZodType };
+      const same = (input: unknown) => {
+        const [plain, fast] = [schema.safeParse(input), compiled(schema).safeParse(input)];
+        expect(fast.success).toBe(plain.success);
+        // As text too: the order of the fields is what is stored.
+        expect(JSON.stringify(fast.data)).toBe(JSON.stringify(plain.data));
+        expect(fast.data).toStrictEqual(plain.data);
+        expect(fast.error?.issues).toEqual(plain.error?.issues);
+      };
+      same(data);
+      fc.assert(
+        fc.property(fc.array(fc.nat(40), { maxLength: 3 }), odd, (seeds, other) => same(altered(data, seeds, other))),
+      );
     }
   });
 });

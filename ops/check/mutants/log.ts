@@ -24,6 +24,20 @@ export const logMutants: readonly Mutant[] = [
     specs: 'services/kernel/event',
   },
   {
+    name: 'seal with the time of another event',
+    file: 'services/kernel/event.ts',
+    find: 'if (time !== lastTime) [',
+    replace: "if (lastTime === '') [",
+    specs: 'services/kernel/event',
+  },
+  {
+    name: 'take anything for an action',
+    file: 'services/arena/commands.ts',
+    find: 'json.safeParse(value).success',
+    replace: 'value !== json',
+    specs: 'services/arena/arena',
+  },
+  {
     name: 'carry out a repeated command again',
     file: 'services/kernel/handle.ts',
     find: 'if (before) return repeat(',
