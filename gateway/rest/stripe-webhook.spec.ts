@@ -8,7 +8,7 @@ import { type Sandbox, startStripeSandbox } from '../../ops/stripe-sandbox/serve
 import { listBalances } from '../../projections/balances/query.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
 import { manualClock, newMeta, parseConfig, SYSTEM } from '../../services/kernel/index.js';
-import { WEBHOOK_BYTES_MAX } from './stripe-webhook.js';
+import { WEBHOOK_BYTES_MAX } from '../../services/payments/index.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-webhook-'));
 const SECRET = 'whsec_of_this_spec';

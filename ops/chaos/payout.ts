@@ -15,11 +15,12 @@ import { readView, withLog } from '../cli/offline.js';
 import { type Sandbox, startStripeSandbox } from '../stripe-sandbox/server.js';
 import { type KillPoint, killPoints, ordersOf, type TillLine } from './orders.js';
 import { Started } from './processes.js';
+import type { Phase } from './settle.js';
 import { between, type Random, seededRandom } from './workload.js';
 
 export interface PayoutResult {
   readonly seed: number;
-  readonly kills: number;
+  readonly killedIn: readonly Phase[];
   readonly payments: number;
   readonly transfers: number;
   readonly failures: readonly string[];
@@ -45,15 +46,17 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
     const busy = playPeople(stripe, seed, people.signal);
     try {
       const plan = Array.from({ length: between(random, 1, 4) }, () => killAt(random));
-      let kills = 0;
-      const stuck = (what: string) => ({ seed, kills, payments: 0, transfers: 0, failures: [what] });
+      const killedIn: Phase[] = [];
+      const stuck = (what: string) => ({ seed, killedIn, payments: 0, transfers: 0, failures: [what] });
+      const killed = (kill: readonly string[] = []) =>
+        killedIn.push(kill[0]?.startsWith('webhook') ? 'webhook' : 'payout');
       for (const kill of [...plan, undefined]) {
         const till = startTill([folder, `${seed}`, stripe.url, secretKey, webhookSecret, ...(kill ?? [])], (url) => {
           webhookUrl = url;
         });
         const how = await Promise.race([till.started.ended, till.paid, sleep(STUCK_MS, 'stuck')]);
         if (how === 'SIGKILL') {
-          kills += 1;
+          killed(kill);
           continue;
         }
         if (how !== 'paid') {
@@ -67,12 +70,12 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
         if (end === 'exit 0') break;
         // Its point came only now, with a webhook that was told once more.
         if (end !== 'SIGKILL') return stuck(`It stopped with ${end}: ${till.started.errors}`);
-        kills += 1;
+        killed(kill);
       }
       const events = await withLog(folder, (store) => store.readAll({ limit: 10_000 }));
       const failures = [...faultsOf(seed, events, stripe), ...(await ledgerFaults(folder, stripe))];
       const transfers = stripe.books.list('transfer').length;
-      return { seed, kills, payments: ordersOf(seed).payments.length, transfers, failures };
+      return { seed, killedIn, payments: ordersOf(seed).payments.length, transfers, failures };
     } finally {
       people.abort();
       await busy;
@@ -83,7 +86,7 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
 
 const killAt = (random: Random): [KillPoint, string] => {
   const point = killPoints[between(random, 0, killPoints.length - 1)] ?? 'payout:called';
-  return [point, `${between(random, 1, point.startsWith('webhook') ? 12 : 3)}`];
+  return [point, `${between(random, 1, point.startsWith('webhook') ? 8 : 3)}`];
 };
 
 function startTill(args: readonly string[], onUrl: (url: string) => void) {

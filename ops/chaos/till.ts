@@ -2,7 +2,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { argv, exit, kill, pid, stdout } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { takeWebhook } from '../../gateway/rest/stripe-webhook.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
@@ -22,6 +21,7 @@ import {
   type PaymentProvider,
   RequestCheckout,
   RequestPayoutAccount,
+  takeWebhook,
 } from '../../services/payments/index.js';
 import { contexts } from '../embedded/contexts.js';
 import { folderLayout } from '../embedded/data-folder.js';

@@ -1,6 +1,7 @@
 export {
   AskWithdrawal,
   EndPlan,
+  RecordTransfer,
   RequestCheckout,
   RequestPayoutAccount,
   TakeNotice,
@@ -13,6 +14,7 @@ export {
   type RealCurrency,
   realCurrency,
 } from './events.js';
+export { takeWebhook, WEBHOOK_BYTES_MAX } from './incoming.js';
 export { payments } from './module.js';
 export { type CreditPack, creditPacks, OFFER_CURRENCY, type Plan, packNamed, planNamed, plans } from './offers.js';
 export { carryOut, outgoingTypes } from './outgoing.js';

@@ -74,7 +74,7 @@ export const paymentsMutants: readonly Mutant[] = [
   },
   {
     name: 'take a webhook of any size',
-    file: 'gateway/rest/stripe-webhook.ts',
+    file: 'services/payments/incoming.ts',
     find: 'if (body.length > WEBHOOK_BYTES_MAX) {',
     replace: 'if (body.length < 0) {',
     specs: 'gateway/rest',
