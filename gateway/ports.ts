@@ -35,6 +35,8 @@ export interface GatewayPorts {
   readonly rakeBps: number;
   /** Who takes real money; undefined where there are play credits only. */
   readonly payments: PaymentProvider | undefined;
+  /** Accounts of the house: no plan limits them. */
+  readonly houseAccounts: readonly string[];
   /** How long after a deposit its money can be withdrawn. */
   readonly depositClearingS: number;
   readonly disputeWindowMs: number;

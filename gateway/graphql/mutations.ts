@@ -24,6 +24,7 @@ import {
 import { RevokeRunner } from '../../services/runners/index.js';
 import { FreezeWallet, GrantCredits, SetBudget, UnfreezeWallet } from '../../services/wallet/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
+import { PlanLimits } from '../limits.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { Receipt } from './types.js';
 
@@ -32,10 +33,14 @@ const text = (description?: string) => ({ type: () => String, ...(description ? 
 /** Everything that can be asked for. Each is one command. */
 @Resolver()
 export class Mutations {
+  private readonly limits: PlanLimits;
+
   constructor(
     @Inject(PORTS) private readonly ports: GatewayPorts,
     @Inject(CommandBus) private readonly commands: CommandBus,
-  ) {}
+  ) {
+    this.limits = new PlanLimits(ports);
+  }
 
   @Mutation(() => Receipt, { description: 'Registers an owner of agents.' })
   registerOwner(
@@ -78,7 +83,8 @@ export class Mutations {
     const code = { codeDigest, codeBytes: content.length, runtime };
     const agentId = agentIdOf(ownerId, name);
     try {
-      return await this.send(agentId, new SubmitAgent({ ownerId, name, games, ...code }, meta));
+      const submit = new SubmitAgent({ ownerId, name, games, ...code }, meta);
+      return await this.limits.newAgent(ownerId, agentId, () => this.send(agentId, submit));
     } catch (error) {
       if (!isAgonError(error, 'AGENTS.EXISTS')) throw error;
       const publishing = { ...meta, id: derivedId(meta.id, 'publish') };
@@ -113,7 +119,10 @@ export class Mutations {
       ...(computeCents === '0' ? {} : { computeCents }),
       ...bountyOf(matchId, bountyCents, sponsorId),
     };
-    return this.send(matchId, new ProposeMatch(data, meta));
+    const accounts = seats.map(({ accountId }) => accountId);
+    return this.limits.newMatch(accounts, (priority) =>
+      this.send(matchId, new ProposeMatch(priority > 0 ? { ...data, priority } : data, meta)),
+    );
   }
 
   @Mutation(() => Receipt, { description: 'Calls off a match that is not settled, and gives the stakes back.' })

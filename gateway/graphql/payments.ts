@@ -20,6 +20,7 @@ import {
   OFFER_CURRENCY,
   type Order,
   packNamed,
+  planInForce,
   planNamed,
   plans,
   RequestCheckout,
@@ -76,7 +77,8 @@ export class CreditPackOffer {
 export class Payer {
   @Field(() => String) accountId!: string;
   @Field(() => PlanOffer, { description: 'What holds now: an ended or unpaid plan is the free one.' }) plan!: PlanOffer;
-  @Field(() => String, { description: 'Of the subscription: incomplete, active, late or ended.' }) planStatus!: string;
+  @Field(() => String, { description: 'Of the subscription: incomplete, active, late, unpaid or ended.' })
+  planStatus!: string;
   @Field(() => String, { nullable: true }) payoutAccountId!: string | null;
   @Field(() => Boolean) payoutsEnabled!: boolean;
 }
@@ -122,8 +124,7 @@ export class PaymentsResolver {
   async payer(@Args('accountId', text()) accountId: string, @Context() context: RequestContext) {
     this.assertActsFor(context, accountId);
     const row = await payerById(this.ports.database, accountId);
-    const counts = row.planStatus === 'active' || row.planStatus === 'late';
-    return { ...row, plan: planNamed(counts ? row.planId : 'free') };
+    return { ...row, plan: planInForce(row) };
   }
 
   @Mutation(() => Payment, { description: 'Opens a checkout. The wallet is credited when Stripe has confirmed it.' })

@@ -57,6 +57,7 @@ import { EmbeddedAnalytics } from './analytics.js';
 import { contexts } from './contexts.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { followExpiry } from './expiry.js';
+import { HOUSE_ACCOUNTS } from './ladder.js';
 import { Metrics } from './metrics.js';
 import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
 import { runPolicy } from './policies.js';
@@ -203,6 +204,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       ids,
       rakeBps: config.rakeBps,
       payments: provider,
+      houseAccounts: HOUSE_ACCOUNTS,
       depositClearingS: config.depositClearingS,
       disputeWindowMs: config.disputeWindowHours * 3_600_000,
       computeCents: `${config.computePrice}`,

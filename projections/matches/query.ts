@@ -26,5 +26,14 @@ export function listMatches(db: DataSource, filter: MatchFilter): Promise<Page<M
 export const matchById = async (db: DataSource, matchId: string): Promise<MatchRow | undefined> =>
   (await select(db, matches, 'WHERE match_id = $1', [matchId]))[0];
 
+/** How many matches of this day (UTC) an account has a seat in. */
+export async function countMatches(db: DataSource, accountId: string, day: string): Promise<number> {
+  const [row] = await db.query('SELECT count(*) AS count FROM matches WHERE seats @> $1::jsonb AND proposed_at >= $2', [
+    JSON.stringify([{ accountId }]),
+    `${day}T00:00:00.000Z`,
+  ]);
+  return Number(row.count);
+}
+
 export const turnsOf = (db: DataSource, matchId: string): Promise<TurnRow[]> =>
   select(db, turns, 'WHERE match_id = $1 ORDER BY turn', [matchId]);

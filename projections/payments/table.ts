@@ -41,7 +41,7 @@ export const payments = defineTable<PaymentRow>({
 export interface PayerRow {
   readonly accountId: string;
   readonly planId: string;
-  /** incomplete, active, late or ended. */
+  /** incomplete, active, late, unpaid or ended. */
   readonly planStatus: string;
   readonly payoutAccountId: string | null;
   readonly payoutsEnabled: boolean;

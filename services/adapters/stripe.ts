@@ -285,6 +285,7 @@ const amountOf = (amount: number, currency: string) => ({
 
 function stageOf(status: Stripe.Subscription.Status) {
   if (status === 'active' || status === 'trialing') return 'active' as const;
-  if (status === 'past_due' || status === 'unpaid') return 'late' as const;
+  if (status === 'past_due') return 'late' as const;
+  if (status === 'unpaid' || status === 'paused') return 'unpaid' as const;
   return status === 'canceled' || status === 'incomplete_expired' ? ('ended' as const) : ('incomplete' as const);
 }

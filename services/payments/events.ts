@@ -26,6 +26,8 @@ const dispute = z.object({
   disputeId: providerId,
   outcome: z.enum(['open', 'won', 'lost']),
 });
+/** Late is still being charged; unpaid was given up. */
+const planStatus = z.enum(['incomplete', 'active', 'late', 'unpaid', 'ended']);
 /** Whole seconds: of two notices about one thing, the later one counts, whatever order they come in. */
 const asOfS = z.int().min(0);
 
@@ -37,7 +39,7 @@ export const notice = z.discriminatedUnion('kind', [
   dispute,
   z.object({
     ...{ kind: z.literal('plan'), accountId: slug, planId: z.string().max(40) },
-    ...{ subscriptionId: providerId, status: z.enum(['incomplete', 'active', 'late', 'ended']), asOfS },
+    ...{ subscriptionId: providerId, status: planStatus, asOfS },
   }),
   z.object({
     ...{ kind: z.literal('plan-paid'), accountId: slug, planId: z.string().max(40), invoiceId: providerId },
@@ -77,7 +79,7 @@ export const paymentEvents = defineEvents('payments', {
     version: 1,
     schema: z.object({
       ...{ accountId: slug, planId: z.string().max(40), subscriptionId: providerId, asOfS },
-      status: z.enum(['incomplete', 'active', 'late', 'ended']),
+      status: planStatus,
     }),
   },
   PlanPaid: {

@@ -16,6 +16,16 @@ export {
 } from './events.js';
 export { takeWebhook, WEBHOOK_BYTES_MAX } from './incoming.js';
 export { payments } from './module.js';
-export { type CreditPack, creditPacks, OFFER_CURRENCY, type Plan, packNamed, planNamed, plans } from './offers.js';
+export {
+  assertWithin,
+  type CreditPack,
+  creditPacks,
+  OFFER_CURRENCY,
+  type Plan,
+  packNamed,
+  planInForce,
+  planNamed,
+  plans,
+} from './offers.js';
 export { carryOut, outgoingTypes } from './outgoing.js';
 export type { CheckoutOrder, PaymentProvider, TransferOrder } from './provider.js';

@@ -106,7 +106,7 @@ const giveBack = (payment: Payment, amountCents: string): string =>
   (left(payment, -BigInt(amountCents)) - left(payment)).toString();
 
 /** Of two notices of one second, the one further on in a subscription's life counts. */
-const STAGES = ['incomplete', 'active', 'late', 'ended'] as const;
+const STAGES = ['incomplete', 'active', 'late', 'unpaid', 'ended'] as const;
 
 function changePlan({ kind: _kind, ...data }: NoticeOf<'plan'>, { plan }: PaymentState): PaymentEvent[] {
   const changed: PaymentEvent = { type: 'PlanChanged', data };
