@@ -41,7 +41,7 @@ function transfer(from: string, to: string, currency: string, amount: string | b
 export type MoneyEvent =
   | Exclude<WalletEvent, { type: 'HoldRefused' | 'WalletFrozen' | 'WalletUnfrozen' | 'BudgetSet' }>
   | Extract<ArenaEvent, { type: 'MatchSettled' | 'MatchReversed' }>
-  | Extract<PaymentEvent, { type: 'PlanPaid' }>;
+  | Extract<PaymentEvent, { type: 'PlanPaid' | 'PlanPaymentTaken' | 'PlanPaymentReturned' }>;
 export type RecordedMoney = RecordedEvent & MoneyEvent;
 
 /** The double entry of each money event. */
@@ -89,6 +89,10 @@ function linesOf(event: RecordedMoney): Line[] {
     }
     case 'PlanPaid':
       return transfer(STRIPE, 'house:plans', event.data.currency, event.data.amountCents);
+    case 'PlanPaymentTaken':
+      return transfer('house:plans', STRIPE, event.data.currency, event.data.amountCents);
+    case 'PlanPaymentReturned':
+      return transfer(STRIPE, 'house:plans', event.data.currency, event.data.returnedCents);
     case 'MatchSettled':
       return transfer('escrow', 'house:rake', event.data.currency, event.data.rakeCents);
     case 'MatchReversed':

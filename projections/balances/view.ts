@@ -38,5 +38,7 @@ export const balancesView = defineView<MoneyEvent>({
     MatchSettled: posted,
     MatchReversed: posted,
     PlanPaid: posted,
+    PlanPaymentTaken: posted,
+    PlanPaymentReturned: posted,
   },
 });

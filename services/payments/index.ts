@@ -4,6 +4,7 @@ export {
   RecordTransfer,
   RequestCheckout,
   RequestPayoutAccount,
+  RequestRefund,
   TakeNotice,
 } from './commands.js';
 export {
@@ -28,4 +29,4 @@ export {
   plans,
 } from './offers.js';
 export { carryOut, outgoingTypes } from './outgoing.js';
-export type { CheckoutOrder, PaymentProvider, TransferOrder } from './provider.js';
+export type { CheckoutOrder, PaymentProvider, RefundOrder, TransferOrder } from './provider.js';
