@@ -19,6 +19,7 @@ import { type GatewayPorts, PORTS } from './ports.js';
 import { problemOf, statusOf } from './problem.js';
 import { HealthController } from './rest/health.js';
 import { ProblemFilter } from './rest/problem-filter.js';
+import { StatementController } from './rest/statement.js';
 import { StripeWebhookController } from './rest/stripe-webhook.js';
 
 const QUERY_DEPTH_MAX = 8;
@@ -48,7 +49,7 @@ export function gatewayModule(options: {
         errorFormatter: (execution) => formatErrors(execution, ports),
       }),
     ],
-    controllers: [HealthController, StripeWebhookController],
+    controllers: [HealthController, StatementController, StripeWebhookController],
     providers: [
       ...[
         Queries,

@@ -6,6 +6,7 @@ import type { Strength } from '../projections/leaderboards/bradley-terry.js';
 import type { HotBoards } from '../projections/leaderboards/hot.js';
 import type { BoardRequest } from '../projections/leaderboards/query.js';
 import type { AgentRuntime } from '../services/agents/index.js';
+import type { MatchProposed } from '../services/arena/index.js';
 import { type Actor, AgonError, type Artifacts, type Clock, type Ids } from '../services/kernel/index.js';
 import type { PaymentProvider } from '../services/payments/index.js';
 import type { WalletState } from '../services/wallet/index.js';
@@ -44,6 +45,8 @@ export interface GatewayPorts {
   readonly computeCents: string;
   /** A wallet by its own events. */
   walletOf(accountId: string): Promise<WalletState>;
+  /** What a match was proposed with, by its own events, and where in the log that is. */
+  proposalOf(matchId: string): Promise<{ readonly data: MatchProposed['data']; readonly position: number } | undefined>;
   readonly games: readonly string[];
   /** Refuses a number of agents that the game cannot be played by. */
   assertSeats(game: string, agents: number): void;

@@ -25,8 +25,10 @@ import {
   plans,
   RequestCheckout,
   RequestPayoutAccount,
+  RequestRefund,
   realCurrency,
 } from '../../services/payments/index.js';
+import { BuyCredits } from '../../services/wallet/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS, providerIn } from '../ports.js';
 import { PageInfo, Receipt } from './types.js';
@@ -152,6 +154,35 @@ export class PaymentsResolver {
       amountCents,
       currency: OFFER_CURRENCY,
     });
+  }
+
+  @Mutation(() => Receipt, { description: 'Buys a pack of compute credits with money that is in the wallet.' })
+  async buyCreditsFromWallet(
+    @Args('accountId', text()) accountId: string,
+    @Args('packId', text()) packId: string,
+    @Context() context: RequestContext,
+  ) {
+    const { creditCents, priceCents: amountCents } = packNamed(packId);
+    const meta = this.meta(context, 'BuyCredits');
+    const paid = { amountCents, currency: OFFER_CURRENCY };
+    return this.send(accountId, new BuyCredits({ accountId, packId, creditCents, paid }, meta));
+  }
+
+  @Mutation(() => Payment, { description: 'Gives a payment, or a part of it, back the way it came. For staff.' })
+  async refundPayment(
+    @Args('accountId', text()) accountId: string,
+    @Args('paymentId', text()) paymentId: string,
+    @Args('amountCents', { ...text('All that is left when left out.'), nullable: true }) amountCents:
+      | string
+      | undefined,
+    @Args('reason', { ...text(), defaultValue: 'refund' }) reason: string,
+    @Context() context: RequestContext,
+  ) {
+    providerIn(this.ports);
+    const meta = this.meta(context, 'RequestRefund');
+    const data = { accountId, paymentId, requestId: derivedId(meta.id, 'refund'), reason };
+    await this.send(paymentId, new RequestRefund(amountCents == null ? data : { ...data, amountCents }, meta));
+    return this.settled(paymentId, ['refund_requested']);
   }
 
   @Mutation(() => Payment, { description: 'Opens a checkout for a plan. For the free one, see endPlan.' })

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Arena, startArena } from '../../ops/embedded/arena.js';
 import { type Sandbox, startStripeSandbox } from '../../ops/stripe-sandbox/server.js';
-import { listBalances } from '../../projections/balances/query.js';
+import { balancesOf } from '../../projections/balances/query.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
 import { manualClock, newMeta, parseConfig, SYSTEM } from '../../services/kernel/index.js';
 import { WEBHOOK_BYTES_MAX } from '../../services/payments/index.js';
@@ -80,7 +80,7 @@ async function paidCheckout(key: string): Promise<{ event(type: string): string 
 
 const balance = async () => {
   await arena.settled();
-  const rows = await listBalances(arena.database, 'ada');
+  const rows = await balancesOf(arena.database, 'ada');
   return rows.find(({ currency }) => currency === 'USD')?.balanceCents ?? 0n;
 };
 

@@ -33,7 +33,7 @@ import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { WorkQueue } from '../../services/arena/index.js';
+import { type MatchProposed, WorkQueue } from '../../services/arena/index.js';
 import {
   type Actor,
   AgonError,
@@ -209,6 +209,10 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       disputeWindowMs: config.disputeWindowHours * 3_600_000,
       computeCents: `${config.computePrice}`,
       walletOf: (accountId) => readWallet(store, upcast, accountId),
+      proposalOf: async (matchId) => {
+        const [first] = await store.readStream(`match-${matchId}`, { limit: 1 });
+        return first && (upcast(first) as never as MatchProposed & { position: number });
+      },
       games: gameNames,
       assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
       version,

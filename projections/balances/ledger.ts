@@ -54,6 +54,13 @@ function linesOf(event: RecordedMoney): Line[] {
       const sold = paid ? transfer(STRIPE, CREDITS_SOLD, paid.currency, paid.amountCents) : [];
       return [...transfer(source(currency), player(accountId), currency, amountCents), ...sold];
     }
+    case 'CreditsBought': {
+      const { accountId, creditCents, paid } = event.data;
+      return [
+        ...transfer(player(accountId), CREDITS_SOLD, paid.currency, paid.amountCents),
+        ...transfer(CREDITS_SOLD, player(accountId), 'COMPUTE', creditCents),
+      ];
+    }
     case 'FundsHeld': {
       const { accountId, currency, amountCents, purpose } = event.data;
       return transfer(player(accountId), places[purpose.kind].held, currency, amountCents);
