@@ -7,7 +7,17 @@ import { type Config, isAgonError, parseConfig } from '../../services/kernel/ind
 import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
-import { buyCredits, deposit, endPlan, onboard, refund, showPayments, showPlans, subscribe, withdraw } from './payments.js';
+import {
+  buyCredits,
+  deposit,
+  endPlan,
+  onboard,
+  refund,
+  showPayments,
+  showPlans,
+  subscribe,
+  withdraw,
+} from './payments.js';
 import {
   type BoardFlags,
   listMatches,
