@@ -3,18 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Arena, startArena } from '../ops/embedded/arena.js';
+import { countMatches } from '../projections/matches/query.js';
 import { payerById } from '../projections/payments/query.js';
 import { ProposeMatch } from '../services/arena/index.js';
-import { derivedId, newMeta, parseConfig, SYSTEM } from '../services/kernel/index.js';
+import { derivedId, manualClock, newMeta, parseConfig, SYSTEM } from '../services/kernel/index.js';
 import { planNamed, TakeNotice } from '../services/payments/index.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-limits-'));
+const clock = manualClock('2026-03-01T12:00:00.000Z');
 let arena: Arena;
 let url: string;
 
 beforeAll(async () => {
   const flags = { dataDir: folder, port: 0, cells: 1, runner: false, logLevel: 'silent', analytics: false };
-  arena = await startArena(parseConfig(flags), { sandbox: { port: 0 } });
+  arena = await startArena(parseConfig(flags), { sandbox: { port: 0 }, clock });
   url = await arena.listen();
   for (const owner of ['ada', 'bob', 'gold']) await send(`registerOwner(accountId: "${owner}", displayName: "O")`);
 });
@@ -53,9 +55,9 @@ async function plan(accountId: string, status: 'active' | 'late' | 'unpaid' | 'e
   asOfS += 1;
   const subscriptionId = `sub_${accountId}`;
   const notice = { kind: 'plan', accountId, planId, subscriptionId, status, asOfS } as const;
-  await arena.execute(new TakeNotice({ accountId, notice }, newMeta(SYSTEM, { clock: arena.clock })));
-  await arena.settled();
-  expect((await payerById(arena.database, accountId)).planStatus).toBe(status);
+  await arena.execute(new TakeNotice({ accountId, notice }, newMeta(SYSTEM, { clock })));
+  const shown = async () => (await payerById(arena.database, accountId)).planStatus;
+  await expect.poll(shown, { timeout: 20_000 }).toBe(status);
 }
 
 describe('a plan', () => {
@@ -89,10 +91,11 @@ describe('a plan', () => {
     for (let i = 1; i < matchesPerDayMax; i++) {
       const matchId = derivedId('limits', i);
       const terms = { matchId, game: 'tic-tac-toe', seed: 's', stakeCents: '0', currency: 'PLAY', rakeBps: 1000 };
-      const meta = newMeta(SYSTEM, { clock: arena.clock });
+      const meta = newMeta(SYSTEM, { clock });
       await arena.execute(new ProposeMatch({ ...terms, seats, disputeWindowMs: 0 }, meta));
     }
-    await arena.settled();
+    const counted = () => countMatches(arena.database, 'bob', clock().slice(0, 10));
+    await expect.poll(counted, { timeout: 20_000 }).toBe(matchesPerDayMax - 1);
     const said = await Promise.all([propose(), propose(), propose()]);
     expect(said.map(codeOf).sort()).toEqual(['PAYMENTS.PLAN_LIMIT', 'PAYMENTS.PLAN_LIMIT', 'done']);
 

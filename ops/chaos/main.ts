@@ -20,7 +20,7 @@ const help = `Usage: npm run chaos -- append|runner|settle|payout|projections|an
             one outcome, and money sums to zero; then a long queue is drained, with stops in between
   settle    a house that plays for money killed around escrow, settlement, payout and reversal:
             after the restart money sums to zero and no match pays a wallet twice; then payout
-  payout    a process killed around webhooks and transfers, against a stand-in for Stripe that repeats,
+  payout    a process killed around webhooks, transfers and refunds, against a stand-in for Stripe that repeats,
             reorders and loses: one credit a payment, one transfer a withdrawal, and money sums to zero
   projections  projectors killed at seeded moments of batching, rebuilding and swapping: the rows of every
             view must equal a rebuild from scratch, by hash

@@ -19,7 +19,7 @@ export interface Point {
 }
 
 /** What is under way when a process is killed. */
-export type Phase = 'escrow' | 'settlement' | 'webhook' | 'payout';
+export type Phase = 'escrow' | 'settlement' | 'webhook' | 'payout' | 'refund';
 
 /** The commands that move money, or decide that it moves. Whoever adds such a command adds it here. */
 const COMMANDS = {
@@ -29,6 +29,7 @@ const COMMANDS = {
   EscrowBounty: 'escrow',
   RefuseStake: 'escrow',
   VoidHold: 'escrow',
+  BuyCredits: 'escrow',
   ReportMatch: 'settlement',
   PostHold: 'settlement',
   AwardBounty: 'settlement',

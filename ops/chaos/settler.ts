@@ -24,7 +24,7 @@ import {
   SYSTEM,
 } from '../../services/kernel/index.js';
 import { AskWithdrawal, type PaymentEvent, RecordTransfer, TakeNotice } from '../../services/payments/index.js';
-import { DepositFunds } from '../../services/wallet/index.js';
+import { BuyCredits, DepositFunds } from '../../services/wallet/index.js';
 import { contexts } from '../embedded/contexts.js';
 import { folderLayout } from '../embedded/data-folder.js';
 import { runPolicy } from '../embedded/policies.js';
@@ -75,6 +75,7 @@ const runner = store.subscribe({ after: 0 }, async (events) => {
 });
 await pay();
 for (let i = 0; i < MATCHES; i++) await propose(i).catch(unlessDone);
+await buy();
 await withdraw();
 while (over.size < MATCHES + payees.length) await sleep(2);
 for (let last = -1; last !== (await store.lastPosition()); ) {
@@ -145,6 +146,15 @@ async function report(i: number, winner: number): Promise<void> {
   const outcome = { winner: winner % seats, scores, reason: 'line', detail: '', seatAtFault: null };
   const execution = { driver: 'wasm', gameVersion: 1, limits: {}, usage: [] };
   await execute(new ReportMatch({ ...attempt, turns: [], outcome, execution }, meta('report', i)));
+}
+
+/** Once each, by the command's id. */
+async function buy(): Promise<void> {
+  const paid = { amountCents: '200', currency: 'USD' };
+  for (const accountId of payees) {
+    const pack = { accountId, packId: 'small', creditCents: '1000', paid };
+    await execute(new BuyCredits(pack, meta('buy', accountId)));
+  }
 }
 
 /** Money that leaves the house: asked for, held, and posted when it has gone. */

@@ -5,7 +5,7 @@ import { type BalanceRow, balances, type PostingRow, postings } from './table.js
 /** Ledger accounts, in order of name and currency; the two together are the key, and the cursor. */
 export async function listBalances(db: DataSource, request: PageRequest): Promise<Page<BalanceRow>> {
   const first = pageSize(request);
-  const after = request.after === undefined ? ['', ''] : fromCursor(request.after);
+  const after = request.after == null ? ['', ''] : fromCursor(request.after);
   const found = await select(
     db,
     balances,

@@ -30,7 +30,8 @@ export async function pageOf<Row extends object>(
   const column = columnName(query.order);
   const values = [...(query.values ?? [])];
   const where = [...(query.where ?? [])];
-  if (request.after !== undefined) {
+  // GraphQL says null for what is left out by name.
+  if (request.after != null) {
     values.push(fromCursor(request.after, table.columns[query.order]));
     where.push(`${column} ${query.descending ? '<' : '>'} $${values.length}`);
   }
@@ -46,7 +47,8 @@ export async function pageOf<Row extends object>(
   return { rows, next: found.length > first && last ? toCursor(last[query.order]) : undefined };
 }
 
-export function pageSize({ first = 20 }: PageRequest): number {
+export function pageSize(request: PageRequest): number {
+  const first = request.first ?? 20;
   if (Number.isInteger(first) && first >= 1 && first <= PAGE_MAX) return first;
   throw new AgonError('QUERY.BAD_PAGE', `first is ${first}; a page has 1 to ${PAGE_MAX} rows.`);
 }
