@@ -76,8 +76,8 @@ describe('an arena with the stand-in for Stripe', () => {
     expect([bought.code, bought.said.events]).toEqual([0, ['CreditsBought']]);
     const { said: wallet } = await agon('wallet', 'show', 'ada');
     expect(wallet.purses).toMatchObject([
-      { currency: 'USD', availableCents: '1500' },
       { currency: 'COMPUTE', availableCents: '100000' },
+      { currency: 'USD', availableCents: '1500' },
     ]);
     const poor = await agon('wallet', 'buy-credits', 'ada', 'large', '--from-wallet');
     expect([poor.code, poor.stderr]).toEqual([1, expect.stringMatching(/WALLET\.INSUFFICIENT_FUNDS/)]);
