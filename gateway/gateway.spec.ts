@@ -92,8 +92,8 @@ describe('the gateway', () => {
       matches(game: "tic-tac-toe", status: "settled", agentId: "ada.bot") { nodes { matchId } }
       leaderboard(game: "tic-tac-toe") { rank agentId rating games provisional }
       ratingHistory(game: "tic-tac-toe", agentId: "ada.bot") { before after matchId }
-      balances(accountId: "ada") { balanceCents }
-      all: balances { account balanceCents }
+      balances(accountId: "ada") { nodes { balanceCents } }
+      all: balances(first: 200) { nodes { account balanceCents } }
     }`);
     expect(found.errors ?? []).toEqual([]);
     const { match, matches, leaderboard, ratingHistory, balances, all } = found.data;
@@ -126,8 +126,10 @@ describe('the gateway', () => {
     expect(more.data.then).toBeNull();
     expect(more.data.now).toEqual({ after: 1516, confidence: { deviation: 350 } });
     expect(ratingHistory).toEqual([{ before: 1500, after: winner === 'ada.bot' ? 1516 : 1484, matchId: id }]);
-    expect(balances[0].balanceCents).toBe(winner === 'ada.bot' ? '1240' : '700');
-    expect(all.reduce((sum: bigint, row: { balanceCents: string }) => sum + BigInt(row.balanceCents), 0n)).toBe(0n);
+    expect(balances.nodes[0].balanceCents).toBe(winner === 'ada.bot' ? '1240' : '700');
+    expect(all.nodes.reduce((sum: bigint, row: { balanceCents: string }) => sum + BigInt(row.balanceCents), 0n)).toBe(
+      0n,
+    );
   });
 
   it('shows a wallet, its statement and the trial balance', async () => {
@@ -145,8 +147,36 @@ describe('the gateway', () => {
     ]);
     const [books] = data.trialBalance;
     expect(books).toMatchObject({ currency: 'PLAY', sumCents: '0' });
-    const ada = books.accounts.find(({ account }: { account: string }) => account === 'player:ada');
-    expect(ada.balanceCents).toBe(purse.availableCents);
+    const lines = books.accounts.map(({ account }: { account: string }) => account);
+    expect(lines).toEqual(['escrow', 'house:grants', 'house:rake', 'player']);
+  });
+
+  it('gives out the ledger page by page, each account once', async () => {
+    const seen: string[] = [];
+    for (let after: string | null = null; ; ) {
+      const { data } = await ask(
+        'query ($after: String) { balances(first: 2, after: $after) { nodes { account currency } pageInfo { endCursor } } }',
+        {},
+        { after },
+      );
+      seen.push(...data.balances.nodes.map(({ account }: { account: string }) => account));
+      after = data.balances.pageInfo.endCursor;
+      if (after === null) break;
+    }
+    expect(seen).toEqual(['escrow', 'house:grants', 'house:rake', 'player:ada', 'player:bob']);
+  });
+
+  it('exports a statement for a spreadsheet, to whom it may be shown', async () => {
+    const get = (query = '', headers = operator) => fetch(`${url}/v1/accounts/ada/statement.csv${query}`, { headers });
+    const file = await get();
+    expect([file.status, file.headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8']);
+    const [head, first, second] = (await file.text()).split('\r\n');
+    expect(head).toBe('position,at,event,currency,amount,balance,match');
+    expect(first).toMatch(/^\d+,\d{4}-\d\d-\d\dT.*Z,CreditsGranted,PLAY,10\.00,10\.00,$/);
+    expect(second).toMatch(/,FundsHeld,PLAY,-3\.00,7\.00,[0-9a-f-]{36}$/);
+    expect((await (await get('?currency=USD')).text()).trim()).toBe(head);
+    expect((await get('', {})).status).toBe(401);
+    expect((await get('', { authorization: 'Bearer nope' })).status).toBe(401);
   });
 
   it('says what a match would cost, and keeps to a budget', async () => {
@@ -287,7 +317,23 @@ describe('the gateway', () => {
     expect((await grant('6')).errors?.[0]?.extensions).toMatchObject({ code: 'COMMAND.KEY_REUSED', status: 422 });
   });
 
+  it('notices a key that is used again for another match, also if only the bounty is another', async () => {
+    const propose = (more: string) =>
+      command(
+        `proposeMatch(game: "tic-tac-toe", agents: ["ada.bot", "bob.bot"], seed: "key" ${more}) { id repeated }`,
+        { ...operator, 'idempotency-key': 'bounty' },
+      );
+    const bounty = 'bountyCents: "5", sponsorId: "ada"';
+    const first = await propose(bounty);
+    expect((await propose(bounty)).data.proposeMatch).toEqual({ ...first.data.proposeMatch, repeated: true });
+    for (const other of ['', 'bountyCents: "6", sponsorId: "ada"', 'bountyCents: "5", sponsorId: "bob"']) {
+      expect((await propose(other)).errors?.[0]?.extensions?.code, other).toBe('COMMAND.KEY_REUSED');
+    }
+  });
+
   it.each([
+    ['{ balances(after: "?") { nodes { account } } }', 'QUERY.BAD_CURSOR'],
+    ['{ balances(first: 201) { nodes { account } } }', 'QUERY.BAD_PAGE'],
     ['{ matches(first: 0) { nodes { matchId } } }', 'QUERY.BAD_PAGE'],
     ['{ matches(first: 1000000) { nodes { matchId } } }', 'QUERY.BAD_PAGE'],
     ['{ matches(after: "?") { nodes { matchId } } }', 'QUERY.BAD_CURSOR'],

@@ -21,6 +21,7 @@ import { problemOf, statusOf } from './problem.js';
 import { HealthController } from './rest/health.js';
 import { LiveController } from './rest/live.js';
 import { ProblemFilter } from './rest/problem-filter.js';
+import { StatementController } from './rest/statement.js';
 import { StripeWebhookController } from './rest/stripe-webhook.js';
 
 class Kernel {}
@@ -54,7 +55,7 @@ export function gatewayModule(options: {
         errorFormatter: (execution) => formatErrors(execution, ports),
       }),
     ],
-    controllers: [HealthController, LiveController, StripeWebhookController],
+    controllers: [HealthController, LiveController, StatementController, StripeWebhookController],
     providers: [
       ...[
         Queries,

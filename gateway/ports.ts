@@ -5,6 +5,7 @@ import type { Projections } from '../projections/engine/projections.js';
 import type { Strength } from '../projections/leaderboards/bradley-terry.js';
 import type { HotBoards } from '../projections/leaderboards/hot.js';
 import type { BoardRequest } from '../projections/leaderboards/query.js';
+import type { MatchProposed } from '../services/arena/index.js';
 import {
   type Actor,
   type AgentRuntime,
@@ -43,6 +44,8 @@ export interface GatewayPorts {
   readonly rakeBps: number;
   /** Who takes real money; undefined where there are play credits only. */
   readonly payments: PaymentProvider | undefined;
+  /** Accounts of the house: no plan limits them. */
+  readonly houseAccounts: readonly string[];
   /** How long after a deposit its money can be withdrawn. */
   readonly depositClearingS: number;
   readonly disputeWindowMs: number;
@@ -50,6 +53,8 @@ export interface GatewayPorts {
   readonly computeCents: string;
   /** A wallet by its own events. */
   walletOf(accountId: string): Promise<WalletState>;
+  /** What a match was proposed with, by its own events, and where in the log that is. */
+  proposalOf(matchId: string): Promise<{ readonly data: MatchProposed['data']; readonly position: number } | undefined>;
   readonly games: readonly string[];
   /** Refuses a number of agents that the game cannot be played by. */
   assertSeats(game: string, agents: number): void;

@@ -1,7 +1,7 @@
 import { Inject } from '@nestjs/common';
 import { Args, Extensions, Query, Resolver } from '@nestjs/graphql';
 import { agentById } from '../../projections/agents/query.js';
-import { ledgerSums, listBalances, statementOf } from '../../projections/balances/query.js';
+import { ledgerSums, statementOf, trialBalance } from '../../projections/balances/query.js';
 import { AgonError, newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { afford, pursesOf, type WalletState } from '../../services/wallet/index.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
@@ -49,7 +49,7 @@ export class Money {
   @Extensions({ cost: 500 })
   @Query(() => [TrialBalance])
   async trialBalance(): Promise<TrialBalance[]> {
-    const rows = await listBalances(this.ports.database);
+    const rows = await trialBalance(this.ports.database);
     return Object.entries(ledgerSums(rows)).map(([currency, sum]) => ({
       currency,
       sumCents: sum.toString(),

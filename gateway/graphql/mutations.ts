@@ -2,16 +2,15 @@ import { Inject } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { Args, Context, Mutation, Resolver } from '@nestjs/graphql';
 import { accountById, agentById } from '../../projections/agents/query.js';
-import { matchById } from '../../projections/matches/query.js';
-import type { MatchRow } from '../../projections/matches/table.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
 import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
-import { ProposeMatch, ReverseMatch, VoidMatch } from '../../services/arena/index.js';
+import { type MatchProposed, ProposeMatch, ReverseMatch, VoidMatch } from '../../services/arena/index.js';
 import {
   type AgentRuntime,
   AgonError,
   type Command,
   type CommandMeta,
+  canonical,
   derivedId,
   type Handled,
   isAgonError,
@@ -20,6 +19,7 @@ import {
 import { RevokeRunner } from '../../services/runners/index.js';
 import { FreezeWallet, GrantCredits, SetBudget, UnfreezeWallet } from '../../services/wallet/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
+import { PlanLimits } from '../limits.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { Receipt } from './types.js';
 
@@ -28,10 +28,14 @@ const text = (description?: string) => ({ type: () => String, ...(description ? 
 /** Everything that can be asked for. Each is one command. */
 @Resolver()
 export class Mutations {
+  private readonly limits: PlanLimits;
+
   constructor(
     @Inject(PORTS) private readonly ports: GatewayPorts,
     @Inject(CommandBus) private readonly commands: CommandBus,
-  ) {}
+  ) {
+    this.limits = new PlanLimits(ports);
+  }
 
   @Mutation(() => Receipt, { description: 'Registers an owner of agents.' })
   registerOwner(
@@ -74,7 +78,8 @@ export class Mutations {
     const code = { codeDigest, codeBytes: content.length, runtime };
     const agentId = agentIdOf(ownerId, name);
     try {
-      return await this.send(agentId, new SubmitAgent({ ownerId, name, games, ...code }, meta));
+      const submit = new SubmitAgent({ ownerId, name, games, ...code }, meta);
+      return await this.limits.newAgent(ownerId, agentId, () => this.send(agentId, submit));
     } catch (error) {
       if (!isAgonError(error, 'AGENTS.EXISTS')) throw error;
       const publishing = { ...meta, id: derivedId(meta.id, 'publish') };
@@ -98,8 +103,9 @@ export class Mutations {
     const meta = this.meta(context, 'ProposeMatch');
     this.assertGame(game);
     const matchId = derivedId(meta.id, 'match');
-    const known = await matchById(this.ports.database, matchId);
-    const asked = { game, agents, stakeCents, currency, seed: seed ?? matchId };
+    const bounty = bountyOf(matchId, bountyCents, sponsorId);
+    const asked = { game, agents, stakeCents, currency, seed: seed ?? matchId, ...bounty };
+    const known = await this.ports.proposalOf(matchId);
     if (known) return repeatedProposal(known, asked);
     this.ports.assertSeats(game, agents.length);
     const seats = await Promise.all(agents.map((agentId) => this.seatOf(agentId, game)));
@@ -107,9 +113,12 @@ export class Mutations {
     const data = {
       ...{ matchId, game, seed: asked.seed, seats, stakeCents, currency, rakeBps, disputeWindowMs },
       ...(computeCents === '0' ? {} : { computeCents }),
-      ...bountyOf(matchId, bountyCents, sponsorId),
+      ...bounty,
     };
-    return this.send(matchId, new ProposeMatch(data, meta));
+    const accounts = seats.map(({ accountId }) => accountId);
+    return this.limits.newMatch(accounts, (priority) =>
+      this.send(matchId, new ProposeMatch(priority > 0 ? { ...data, priority } : data, meta)),
+    );
   }
 
   @Mutation(() => Receipt, { description: 'Calls off a match that is not settled, and gives the stakes back.' })
@@ -231,19 +240,17 @@ function bountyOf(matchId: string, amountCents: string | undefined, sponsorId: s
  * repeated request is recognised by what the caller asked for.
  */
 function repeatedProposal(
-  match: MatchRow,
-  asked: { game: string; agents: readonly string[]; stakeCents: string; currency: string; seed: string },
+  { data: before, position }: { data: MatchProposed['data']; position: number },
+  asked: Pick<MatchProposed['data'], 'game' | 'stakeCents' | 'currency' | 'seed' | 'bounty'> & { agents: string[] },
 ): Receipt {
-  const before = [
-    match.game,
-    match.seed,
-    match.stakeCents.toString(),
-    match.currency,
-    ...match.seats.map((seat) => seat.agentId),
-  ];
-  const now = [asked.game, asked.seed, asked.stakeCents, asked.currency, ...asked.agents];
-  if (before.join('\n') !== now.join('\n')) {
+  const textOf = ({ game, seed, stakeCents, currency, bounty }: typeof before | typeof asked, agents: string[]) =>
+    canonical({ game, seed, stakeCents, currency, agents, bounty: bounty ?? null });
+  const was = textOf(
+    before,
+    before.seats.map(({ agentId }) => agentId),
+  );
+  if (was !== textOf(asked, asked.agents)) {
     throw new AgonError('COMMAND.KEY_REUSED', 'This Idempotency-Key was used before for another match.');
   }
-  return { id: match.matchId, events: ['MatchProposed'], position: Number(match.position), repeated: true };
+  return { id: before.matchId, events: ['MatchProposed'], position, repeated: true };
 }

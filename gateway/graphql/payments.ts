@@ -20,12 +20,15 @@ import {
   OFFER_CURRENCY,
   type Order,
   packNamed,
+  planInForce,
   planNamed,
   plans,
   RequestCheckout,
   RequestPayoutAccount,
+  RequestRefund,
   realCurrency,
 } from '../../services/payments/index.js';
+import { BuyCredits } from '../../services/wallet/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS, providerIn } from '../ports.js';
 import { PageInfo, Receipt } from './types.js';
@@ -76,7 +79,8 @@ export class CreditPackOffer {
 export class Payer {
   @Field(() => String) accountId!: string;
   @Field(() => PlanOffer, { description: 'What holds now: an ended or unpaid plan is the free one.' }) plan!: PlanOffer;
-  @Field(() => String, { description: 'Of the subscription: incomplete, active, late or ended.' }) planStatus!: string;
+  @Field(() => String, { description: 'Of the subscription: incomplete, active, late, unpaid or ended.' })
+  planStatus!: string;
   @Field(() => String, { nullable: true }) payoutAccountId!: string | null;
   @Field(() => Boolean) payoutsEnabled!: boolean;
 }
@@ -122,8 +126,7 @@ export class PaymentsResolver {
   async payer(@Args('accountId', text()) accountId: string, @Context() context: RequestContext) {
     this.assertActsFor(context, accountId);
     const row = await payerById(this.ports.database, accountId);
-    const counts = row.planStatus === 'active' || row.planStatus === 'late';
-    return { ...row, plan: planNamed(counts ? row.planId : 'free') };
+    return { ...row, plan: planInForce(row) };
   }
 
   @Mutation(() => Payment, { description: 'Opens a checkout. The wallet is credited when Stripe has confirmed it.' })
@@ -151,6 +154,35 @@ export class PaymentsResolver {
       amountCents,
       currency: OFFER_CURRENCY,
     });
+  }
+
+  @Mutation(() => Receipt, { description: 'Buys a pack of compute credits with money that is in the wallet.' })
+  async buyCreditsFromWallet(
+    @Args('accountId', text()) accountId: string,
+    @Args('packId', text()) packId: string,
+    @Context() context: RequestContext,
+  ) {
+    const { creditCents, priceCents: amountCents } = packNamed(packId);
+    const meta = this.meta(context, 'BuyCredits');
+    const paid = { amountCents, currency: OFFER_CURRENCY };
+    return this.send(accountId, new BuyCredits({ accountId, packId, creditCents, paid }, meta));
+  }
+
+  @Mutation(() => Payment, { description: 'Gives a payment, or a part of it, back the way it came. For staff.' })
+  async refundPayment(
+    @Args('accountId', text()) accountId: string,
+    @Args('paymentId', text()) paymentId: string,
+    @Args('amountCents', { ...text('All that is left when left out.'), nullable: true }) amountCents:
+      | string
+      | undefined,
+    @Args('reason', { ...text(), defaultValue: 'refund' }) reason: string,
+    @Context() context: RequestContext,
+  ) {
+    providerIn(this.ports);
+    const meta = this.meta(context, 'RequestRefund');
+    const data = { accountId, paymentId, requestId: derivedId(meta.id, 'refund'), reason };
+    await this.send(paymentId, new RequestRefund(amountCents == null ? data : { ...data, amountCents }, meta));
+    return this.settled(paymentId, ['refund_requested']);
   }
 
   @Mutation(() => Payment, { description: 'Opens a checkout for a plan. For the free one, see endPlan.' })

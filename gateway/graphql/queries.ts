@@ -1,14 +1,15 @@
 import { Inject } from '@nestjs/common';
 import { Args, Context, Int, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
 import { agentById, listAgents, versionsOf } from '../../projections/agents/query.js';
-import { listBalances } from '../../projections/balances/query.js';
+import { balancesOf, listBalances } from '../../projections/balances/query.js';
+import type { BalanceRow } from '../../projections/balances/table.js';
 import { PAGE_MAX, type Page } from '../../projections/engine/page.js';
 import { listMatches, matchById, turnsOf } from '../../projections/matches/query.js';
 import type { MatchRow } from '../../projections/matches/table.js';
 import type { RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { batched, grouped, perRequest } from './batch.js';
-import { Agent, AgentPage, AgentVersion, Balance, Match, MatchPage, Turn } from './types.js';
+import { Agent, AgentPage, AgentVersion, BalancePage, Match, MatchPage, Turn } from './types.js';
 
 export const FIRST = { type: () => Int, nullable: true, description: `1 to ${PAGE_MAX}; 20 when left out.` } as const;
 export const TEXT = { type: () => String, nullable: true } as const;
@@ -55,10 +56,17 @@ export class Queries {
     return row && matchOf(row);
   }
 
-  @Query(() => [Balance])
-  async balances(@Args('accountId', TEXT) accountId?: string) {
-    const rows = await listBalances(this.ports.database, accountId);
-    return rows.map((row) => ({ ...row, balanceCents: row.balanceCents.toString() }));
+  @Query(() => BalancePage, { description: 'Ledger accounts, by name and currency; or what one player has.' })
+  async balances(
+    @Args('accountId', TEXT) accountId?: string,
+    @Args('first', FIRST) first?: number,
+    @Args('after', TEXT) after?: string,
+  ) {
+    const { database } = this.ports;
+    const page: Page<BalanceRow> = accountId
+      ? { rows: await balancesOf(database, accountId), next: undefined }
+      : await listBalances(database, { first, after });
+    return connection({ ...page, rows: page.rows.map((row) => ({ ...row, balanceCents: `${row.balanceCents}` })) });
   }
 }
 

@@ -179,6 +179,12 @@ export class Balance {
   @Field(() => String) balanceCents!: string;
 }
 
+@ObjectType()
+export class BalancePage {
+  @Field(() => [Balance]) nodes!: readonly Balance[];
+  @Field(() => PageInfo) pageInfo!: PageInfo;
+}
+
 @ObjectType({ description: 'A line of the ledger. The lines of one position sum to zero.' })
 export class Posting {
   @Field(() => String) position!: string;
@@ -199,7 +205,8 @@ export class Statement {
 @ObjectType({ description: 'All accounts of a currency. They sum to zero.' })
 export class TrialBalance {
   @Field(() => String) currency!: string;
-  @Field(() => [Balance]) accounts!: readonly Balance[];
+  @Field(() => [Balance], { description: 'The chart of accounts; all players together are one line.' })
+  accounts!: readonly Balance[];
   @Field(() => String) sumCents!: string;
 }
 

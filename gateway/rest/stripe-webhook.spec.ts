@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Arena, startArena } from '../../ops/embedded/arena.js';
 import { type Sandbox, startStripeSandbox } from '../../ops/stripe-sandbox/server.js';
-import { listBalances } from '../../projections/balances/query.js';
+import { balancesOf, trialBalance } from '../../projections/balances/query.js';
+import { paymentById } from '../../projections/payments/query.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
-import { manualClock, newMeta, parseConfig, SYSTEM } from '../../services/kernel/index.js';
-import { WEBHOOK_BYTES_MAX } from './stripe-webhook.js';
+import { derivedId, manualClock, newMeta, parseConfig, SYSTEM } from '../../services/kernel/index.js';
+import { AskWithdrawal, TakeNotice, WEBHOOK_BYTES_MAX } from '../../services/payments/index.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-webhook-'));
 const SECRET = 'whsec_of_this_spec';
@@ -80,7 +81,7 @@ async function paidCheckout(key: string): Promise<{ event(type: string): string 
 
 const balance = async () => {
   await arena.settled();
-  const rows = await listBalances(arena.database, 'ada');
+  const rows = await balancesOf(arena.database, 'ada');
   return rows.find(({ currency }) => currency === 'USD')?.balanceCents ?? 0n;
 };
 
@@ -172,6 +173,58 @@ describe('a webhook', () => {
     expect(await balance()).toBe(before + 3000n);
     for (const type of bodies) expect(await send(event(type))).toEqual({ status: 200, said: 'repeated' });
     expect(await balance()).toBe(before + 3000n);
+  });
+
+  it('tells of a refunded and of a disputed invoice, which the house pays', async () => {
+    const query = 'mutation { subscribe(accountId: "ada", planId: "pro") { detail } }';
+    const headers = { 'content-type': 'application/json', ...operator() };
+    const response = await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) });
+    const { data } = (await response.json()) as { data: { subscribe: { detail: string } } };
+    stripe.happen.pay(data.subscribe.detail);
+    const told = (type: string) => JSON.stringify(stripe.books.list('event').find((each) => each.type === type));
+    for (const type of ['checkout.session.completed', 'customer.subscription.updated', 'invoice.paid']) {
+      expect(await send(told(type))).toEqual({ status: 200, said: 'taken' });
+    }
+    const plans = async () => {
+      await arena.settled();
+      const rows = await trialBalance(arena.database);
+      return rows.find(({ account }) => account === 'house:plans')?.balanceCents;
+    };
+    expect(await plans()).toBe(1900n);
+    const [invoice] = stripe.books.list('invoice_payment') as never as [{ payment: { payment_intent: string } }];
+    const { payment_intent: intent } = invoice.payment;
+    stripe.happen.refund(intent, 400, {});
+    expect(await send(told('refund.created'))).toEqual({ status: 200, said: 'taken' });
+    expect(await plans()).toBe(1500n);
+    const { id } = stripe.happen.dispute(intent);
+    expect(await send(told('charge.dispute.created'))).toEqual({ status: 200, said: 'taken' });
+    expect(await plans()).toBe(-400n);
+    stripe.happen.closeDispute(id, 'won');
+    expect(await send(told('charge.dispute.closed'))).toEqual({ status: 200, said: 'taken' });
+    expect(await plans()).toBe(1500n);
+  });
+
+  it('tells of a transfer that came back, and puts it into the wallet once', async () => {
+    const accountId = 'ada';
+    const { id } = stripe.books.make('acct', 'account', {});
+    const notice = { kind: 'payout-account', accountId, payoutAccountId: id, enabled: true, asOfS: 1 } as const;
+    const meta = () => newMeta(SYSTEM, { clock });
+    await arena.execute(new TakeNotice({ accountId, notice }, meta()));
+    stripe.happen.onboard(id);
+    clock.advance(8 * 24 * 3_600_000);
+    const withdrawalId = derivedId('withdrawal');
+    await arena.execute(new AskWithdrawal({ accountId, withdrawalId, amountCents: '1000', currency: 'USD' }, meta()));
+    const isPaid = async () => (await paymentById(arena.database, withdrawalId))?.status;
+    await expect.poll(isPaid, { timeout: 20_000 }).toBe('paid');
+    const before = await balance();
+    const [transfer] = stripe.books.list('transfer');
+    stripe.happen.reverse(transfer?.id ?? '', 400);
+    stripe.happen.reverse(transfer?.id ?? '', 600);
+    const [second, first] = stripe.books.list('event').filter(({ type }) => type === 'transfer.reversed');
+    expect(await send(JSON.stringify(second))).toEqual({ status: 200, said: 'taken' });
+    expect(await send(JSON.stringify(first))).toEqual({ status: 200, said: 'known' });
+    expect(await balance()).toBe(before + 1000n);
+    expect(await isPaid()).toBe('reversed');
   });
 
   it('is answered so that Stripe tries again when the payment cannot be looked up', async () => {

@@ -20,7 +20,7 @@ const help = `Usage: npm run chaos -- append|runner|settle|payout|projections|an
             one outcome, and money sums to zero; then a long queue is drained, with stops in between
   settle    a house that plays for money killed around escrow, settlement, payout and reversal:
             after the restart money sums to zero and no match pays a wallet twice; then payout
-  payout    a process killed around webhooks and transfers, against a stand-in for Stripe that repeats,
+  payout    a process killed around webhooks, transfers and refunds, against a stand-in for Stripe that repeats,
             reorders and loses: one credit a payment, one transfer a withdrawal, and money sums to zero
   projections  projectors killed at seeded moments of batching, rebuilding and swapping: the rows of every
             view must equal a rebuild from scratch, by hash
@@ -76,7 +76,8 @@ try {
   if (run === 'settle' || run === 'payout') {
     const settled = run === 'settle' ? await lanes('settle', seeds, runSettleSeed) : undefined;
     const paid = await lanes('payout', seeds, runPayoutSeed);
-    const summary = { chaos: run, ...(settled ? settleSummary(settled) : {}), ...payoutSummary(paid) };
+    const killed = tally([...(settled ?? []), ...paid].flatMap(({ killedIn }) => killedIn));
+    const summary = { chaos: run, killed, ...(settled ? settleSummary(settled) : {}), ...payoutSummary(paid) };
     const failures = [...(settled ?? []), ...paid].flatMap(({ seed, failures: all }) =>
       all.map((what) => ({ seed, what })),
     );
@@ -236,10 +237,17 @@ function total<Result>(results: readonly Result[], of: (result: Result) => numbe
   return results.reduce((sum, result) => sum + of(result), 0);
 }
 
+/** How many of each. */
+function tally(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of [...names].sort()) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
 function settleSummary(results: readonly SettleResult[]) {
   return {
     houses: results.length,
-    housesKilled: total(results, ({ kills }) => kills),
+    housesKilled: total(results, ({ killedIn }) => killedIn.length),
     settled: total(results, ({ settled }) => settled),
     payouts: total(results, ({ payouts }) => payouts),
   };
@@ -248,7 +256,7 @@ function settleSummary(results: readonly SettleResult[]) {
 function payoutSummary(results: readonly PayoutResult[]) {
   return {
     tills: results.length,
-    tillsKilled: total(results, ({ kills }) => kills),
+    tillsKilled: total(results, ({ killedIn }) => killedIn.length),
     payments: total(results, ({ payments }) => payments),
     transfers: total(results, ({ transfers }) => transfers),
   };
@@ -256,6 +264,8 @@ function payoutSummary(results: readonly PayoutResult[]) {
 
 interface MoneySummary extends Partial<ReturnType<typeof settleSummary>>, ReturnType<typeof payoutSummary> {
   readonly chaos: string;
+  /** Kills by what was under way. */
+  readonly killed: Readonly<Record<string, number>>;
   readonly failures: readonly { readonly seed: number; readonly what: string }[];
 }
 
@@ -274,7 +284,10 @@ function reportMoney(summary: MoneySummary, seconds: number, json: boolean): num
     }
     stdout.write(
       `${tills} seeds, ${tillsKilled} kills, ${payments} payments and ${transfers} transfers; ` +
-        `one credit a payment, one transfer a withdrawal: ${good}\n${failures.length} failures in ${took} s\n`,
+        `one credit a payment, one transfer a withdrawal: ${good}\n` +
+        `killed in ${Object.entries(summary.killed)
+          .map(([phase, count]) => `${phase} ${count}`)
+          .join(', ')}\n${failures.length} failures in ${took} s\n`,
     );
   }
   return failures.length === 0 ? 0 : 1;

@@ -9,6 +9,9 @@ export const killPoints = [
   'payout:asked',
   'payout:called',
   'payout:recorded',
+  'refund:asked',
+  'refund:called',
+  'refund:recorded',
 ] as const;
 export type KillPoint = (typeof killPoints)[number];
 
@@ -37,5 +40,10 @@ export function ordersOf(seed: number) {
       return { accountId, withdrawalId: id(accountId, 'out', i), amountCents, currency };
     }),
   );
-  return { accounts: ACCOUNTS, payments, withdrawals };
+  // The house gives back a part of the second payment of each.
+  const refunds = ACCOUNTS.map((accountId, i) => {
+    const paymentId = payments[i * DEPOSITS + 1]?.paymentId ?? '';
+    return { accountId, paymentId, requestId: id(accountId, 'refund'), amountCents: '70', reason: 'chaos' };
+  });
+  return { accounts: ACCOUNTS, payments, withdrawals, refunds };
 }

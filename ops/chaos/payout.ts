@@ -15,11 +15,12 @@ import { readView, withLog } from '../cli/offline.js';
 import { type Sandbox, startStripeSandbox } from '../stripe-sandbox/server.js';
 import { type KillPoint, killPoints, ordersOf, type TillLine } from './orders.js';
 import { Started } from './processes.js';
+import type { Phase } from './settle.js';
 import { between, type Random, seededRandom } from './workload.js';
 
 export interface PayoutResult {
   readonly seed: number;
-  readonly kills: number;
+  readonly killedIn: readonly Phase[];
   readonly payments: number;
   readonly transfers: number;
   readonly failures: readonly string[];
@@ -45,15 +46,16 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
     const busy = playPeople(stripe, seed, people.signal);
     try {
       const plan = Array.from({ length: between(random, 1, 4) }, () => killAt(random));
-      let kills = 0;
-      const stuck = (what: string) => ({ seed, kills, payments: 0, transfers: 0, failures: [what] });
+      const killedIn: Phase[] = [];
+      const stuck = (what: string) => ({ seed, killedIn, payments: 0, transfers: 0, failures: [what] });
+      const killed = (kill: readonly string[] = []) => killedIn.push((kill[0]?.split(':')[0] ?? 'payout') as Phase);
       for (const kill of [...plan, undefined]) {
         const till = startTill([folder, `${seed}`, stripe.url, secretKey, webhookSecret, ...(kill ?? [])], (url) => {
           webhookUrl = url;
         });
         const how = await Promise.race([till.started.ended, till.paid, sleep(STUCK_MS, 'stuck')]);
         if (how === 'SIGKILL') {
-          kills += 1;
+          killed(kill);
           continue;
         }
         if (how !== 'paid') {
@@ -67,12 +69,12 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
         if (end === 'exit 0') break;
         // Its point came only now, with a webhook that was told once more.
         if (end !== 'SIGKILL') return stuck(`It stopped with ${end}: ${till.started.errors}`);
-        kills += 1;
+        killed(kill);
       }
       const events = await withLog(folder, (store) => store.readAll({ limit: 10_000 }));
       const failures = [...faultsOf(seed, events, stripe), ...(await ledgerFaults(folder, stripe))];
       const transfers = stripe.books.list('transfer').length;
-      return { seed, kills, payments: ordersOf(seed).payments.length, transfers, failures };
+      return { seed, killedIn, payments: ordersOf(seed).payments.length, transfers, failures };
     } finally {
       people.abort();
       await busy;
@@ -83,7 +85,7 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
 
 const killAt = (random: Random): [KillPoint, string] => {
   const point = killPoints[between(random, 0, killPoints.length - 1)] ?? 'payout:called';
-  return [point, `${between(random, 1, point.startsWith('webhook') ? 12 : 3)}`];
+  return [point, `${between(random, 1, point.startsWith('webhook') ? 8 : 3)}`];
 };
 
 function startTill(args: readonly string[], onUrl: (url: string) => void) {
@@ -101,7 +103,10 @@ function startTill(args: readonly string[], onUrl: (url: string) => void) {
   return { started, paid };
 }
 
-/** Pays what can be paid, completes what can be completed; one payment is refunded in part, one disputed and won. */
+/**
+ * Pays what can be paid, completes what can be completed; one payment is refunded in part, one disputed and won, and
+ * a part of every other transfer comes back.
+ */
 async function playPeople(stripe: Sandbox, seed: number, signal: AbortSignal): Promise<void> {
   const { payments } = ordersOf(seed);
   const [refunded, disputed] = [payments[0]?.paymentId, payments.at(-1)?.paymentId];
@@ -114,12 +119,15 @@ async function playPeople(stripe: Sandbox, seed: number, signal: AbortSignal): P
       if (metadata?.agon_payment === disputed)
         stripe.happen.closeDispute(stripe.happen.dispute(String(intent)).id, 'won');
     }
+    for (const [i, transfer] of stripe.books.list('transfer').reverse().entries()) {
+      if (i % 2 === 0 && transfer.amount_reversed === 0) stripe.happen.reverse(transfer.id, 40);
+    }
     await sleep(10);
   }
 }
 
 function faultsOf(seed: number, events: readonly RecordedEvent[], stripe: Sandbox): string[] {
-  const { payments, withdrawals } = ordersOf(seed);
+  const { payments, withdrawals, refunds } = ordersOf(seed);
   const all = events as unknown as readonly (PaymentEvent | WalletEvent)[];
   const faults: string[] = [];
   const expect = (what: string, found: number, wanted: number) => {
@@ -144,6 +152,16 @@ function faultsOf(seed: number, events: readonly RecordedEvent[], stripe: Sandbo
     expect(`transfers of withdrawal ${withdrawalId}`, transfers.length, paid.length);
     for (const { amount } of transfers)
       expect(`cents of withdrawal ${withdrawalId}`, Number(amount), Number(amountCents));
+  }
+  for (const { requestId } of refunds) {
+    const made = stripe.books.list('refund').filter((each) => each.metadata?.agon_refund === requestId);
+    const taken = all.filter(({ type, data }) => type === 'PaymentRefunded' && data.refundId === made[0]?.id);
+    expect(`refunds of request ${requestId}`, made.length, 1);
+    expect(`records of refund ${made[0]?.id}`, taken.length, 1);
+  }
+  for (const { id, amount_reversed: back } of stripe.books.list('transfer')) {
+    const again = all.filter(({ type, data }) => type === 'FundsDeposited' && data.depositId.startsWith(`${id}:`));
+    expect(`cents that came back of ${id}`, again.length * 40, Number(back));
   }
   const held = all.filter(({ type, data }) => type === 'FundsHeld' && data.purpose.kind === 'withdrawal').length;
   const done = all.filter(({ type }) => type === 'HoldPosted' || type === 'HoldVoided').length;

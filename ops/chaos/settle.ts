@@ -13,34 +13,40 @@ import { between, type Random, seededRandom } from './workload.js';
 
 /** Where a process is killed: around the nth command of this type. */
 export interface Point {
-  readonly command: string;
+  readonly command: MoneyCommand;
   readonly nth: number;
   readonly when: 'before' | 'during' | 'after';
 }
 
+/** What is under way when a process is killed. */
+export type Phase = 'escrow' | 'settlement' | 'webhook' | 'payout' | 'refund';
+
 /** The commands that move money, or decide that it moves. Whoever adds such a command adds it here. */
-const COMMANDS = [
-  'DepositFunds',
-  'HoldFunds',
-  'EscrowStake',
-  'EscrowBounty',
-  'RefuseStake',
-  'ReportMatch',
-  'PostHold',
-  'AwardBounty',
-  'VoidHold',
-  'ReverseMatch',
-  'ReverseSettlement',
-] as const;
-const NTH_MAX = 6;
+const COMMANDS = {
+  DepositFunds: 'escrow',
+  HoldFunds: 'escrow',
+  EscrowStake: 'escrow',
+  EscrowBounty: 'escrow',
+  RefuseStake: 'escrow',
+  VoidHold: 'escrow',
+  BuyCredits: 'escrow',
+  ReportMatch: 'settlement',
+  PostHold: 'settlement',
+  AwardBounty: 'settlement',
+  ReverseMatch: 'settlement',
+  ReverseSettlement: 'settlement',
+  ApproveWithdrawal: 'payout',
+  RecordTransfer: 'payout',
+} as const satisfies Record<string, Phase>;
+type MoneyCommand = keyof typeof COMMANDS;
+const NTH_MAX = 4;
 const KILLS = 3;
-/** A point that is never met lets the process come to its end: the next one is tried. */
-const LIVES_MAX = 6;
 const STUCK_MS = 60_000;
 
 export interface SettleResult {
   readonly seed: number;
-  readonly kills: number;
+  /** What each process that was killed was doing. */
+  readonly killedIn: readonly Phase[];
   readonly settled: number;
   readonly payouts: number;
   readonly failures: readonly string[];
@@ -50,25 +56,30 @@ export interface SettleResult {
 export async function runSettleSeed(seed: number): Promise<SettleResult> {
   const random = seededRandom('settle', seed);
   const failures: string[] = [];
-  let [kills, log]: [number, readonly RecordedEvent[]] = [0, []];
+  const killedIn: Phase[] = [];
+  let log: readonly RecordedEvent[] = [];
   await withFolder(async (folder) => {
-    for (let life = 0; life < LIVES_MAX && kills < KILLS; life++) {
-      const ended = await live([folder, `${seed}`, JSON.stringify(somePoint(random))]);
-      if (ended.signal === 'SIGKILL') kills += 1;
-      else if (ended.code !== 0) failures.push(`It ended with ${ended.code ?? ended.signal}: ${ended.errors}`);
+    for (;;) {
+      // A point that is never met lets the process come to its end, and so does none.
+      const point = killedIn.length < KILLS ? somePoint(random) : undefined;
+      const ended = await live([folder, `${seed}`, ...(point ? [JSON.stringify(point)] : [])]);
+      if (point && ended.signal === 'SIGKILL') killedIn.push(COMMANDS[point.command]);
+      else {
+        if (ended.code !== 0) failures.push(`It ended with ${ended.code ?? ended.signal}: ${ended.errors}`);
+        break;
+      }
     }
-    const last = await live([folder, `${seed}`]);
-    if (last.code !== 0) failures.push(`The last one ended with ${last.code ?? last.signal}: ${last.errors}`);
     log = await readAndVerify(folder, failures);
     failures.push(...auditMoney(log), ...leftovers(log));
   }).catch((error: unknown) => failures.push(`It could not be carried out: ${String(error)}`));
   const count = (type: string) => log.filter((event) => event.type === type).length;
   const payouts = count('FundsCredited') + count('BountyAwarded');
-  return { seed, kills, settled: count('MatchSettled'), payouts, failures };
+  return { seed, killedIn, settled: count('MatchSettled'), payouts, failures };
 }
 
+const names = Object.keys(COMMANDS) as MoneyCommand[];
 const somePoint = (random: Random): Point => ({
-  command: COMMANDS[between(random, 0, COMMANDS.length - 1)] ?? 'HoldFunds',
+  command: names[between(random, 0, names.length - 1)] ?? 'HoldFunds',
   nth: between(random, 1, NTH_MAX),
   when: (['before', 'during', 'after'] as const)[between(random, 0, 2)] ?? 'before',
 });

@@ -24,7 +24,8 @@ import {
   type RecordedEvent,
   SYSTEM,
 } from '../../services/kernel/index.js';
-import { DepositFunds, HoldFunds, PostHold } from '../../services/wallet/index.js';
+import { AskWithdrawal, type PaymentEvent, RecordTransfer, TakeNotice } from '../../services/payments/index.js';
+import { BuyCredits, DepositFunds } from '../../services/wallet/index.js';
 import { folderLayout } from '../embedded/data-folder.js';
 import { runPolicy } from '../embedded/policies.js';
 import type { Point } from './settle.js';
@@ -66,14 +67,17 @@ const matchIds = Array.from({ length: MATCHES }, (_, i) => derivedId('settle', s
 const bus = new EmbeddedBus(store, checkpoints);
 const policies = contexts.flatMap((context) => context.policies ?? []);
 const consumers = await Promise.all(policies.map((policy) => runPolicy(bus, policy, execute)));
+const payees = ACCOUNTS.slice(0, 3);
 const over = new Set<string>();
 const runner = store.subscribe({ after: 0 }, async (events) => {
-  for (const event of events) await play(upcast(event) as RecordedEvent & ArenaEvent).catch(unlessDone);
+  for (const event of events)
+    await play(upcast(event) as RecordedEvent & (ArenaEvent | PaymentEvent)).catch(unlessDone);
 });
 await pay();
 for (let i = 0; i < MATCHES; i++) await propose(i).catch(unlessDone);
+await buy();
 await withdraw();
-while (over.size < MATCHES) await sleep(2);
+while (over.size < MATCHES + payees.length) await sleep(2);
 for (let last = -1; last !== (await store.lastPosition()); ) {
   last = await store.lastPosition();
   while (consumers.some((consumer) => consumer.position() < last)) await sleep(1);
@@ -86,7 +90,7 @@ exit(0);
 
 /** Whoever goes on after a kill asks for some of what was done already. */
 function unlessDone(error: unknown): void {
-  const done = /^ARENA\.(MATCH_EXISTS|NOT_READY|SETTLED|LEASE_LOST)$/;
+  const done = /^(ARENA\.(MATCH_EXISTS|NOT_READY|SETTLED|LEASE_LOST)|PAYMENTS\.EXISTS)$/;
   if (!isAgonError(error) || !done.test(error.code)) throw error;
 }
 
@@ -115,8 +119,11 @@ async function propose(i: number): Promise<void> {
   await execute(new ProposeMatch({ ...terms, seats, ...bounty, disputeWindowMs: 0 }, meta('propose', i)));
 }
 
-/** Plays what is ready, voids some of it instead, and reverses some of what was settled. */
-async function play({ type, data }: ArenaEvent): Promise<void> {
+/** Plays what is ready, voids some of it instead, reverses some of what was settled, and pays out what was asked for. */
+async function play({ type, data }: ArenaEvent | PaymentEvent): Promise<void> {
+  if (type === 'WithdrawalRequested') return transfer(data);
+  if (type === 'WithdrawalPaid' || type === 'WithdrawalRefused') over.add(data.withdrawalId);
+  if (!('matchId' in data)) return;
   const i = matchIds.indexOf(data.matchId);
   const random = seededRandom('settle', seed, i, 'play');
   const [isVoid, isReversed, winner] = [random() < 0.2, random() < 0.3, between(random, 0, 2)];
@@ -141,13 +148,29 @@ async function report(i: number, winner: number): Promise<void> {
   await execute(new ReportMatch({ ...attempt, turns: [], outcome, execution }, meta('report', i)));
 }
 
-/** Money that leaves the house: held, and posted when it has gone. */
-async function withdraw(): Promise<void> {
-  for (const accountId of ACCOUNTS.slice(0, 3)) {
-    const purpose = { kind: 'withdrawal', withdrawalId: `w-${accountId}` } as const;
-    const hold = { accountId, amountCents: '300', currency: 'USD', holdId: `w-${accountId}`, purpose };
-    const { events } = await execute(new HoldFunds(hold, meta('withdraw', accountId)));
-    if (events[0]?.type !== 'FundsHeld') continue;
-    await execute(new PostHold({ accountId, holdId: hold.holdId, payoutCents: '0' }, meta('withdrawn', accountId)));
+/** Once each, by the command's id. */
+async function buy(): Promise<void> {
+  const paid = { amountCents: '200', currency: 'USD' };
+  for (const accountId of payees) {
+    const pack = { accountId, packId: 'small', creditCents: '1000', paid };
+    await execute(new BuyCredits(pack, meta('buy', accountId)));
   }
+}
+
+/** Money that leaves the house: asked for, held, and posted when it has gone. */
+async function withdraw(): Promise<void> {
+  for (const accountId of payees) {
+    const account = { accountId, payoutAccountId: `acct_${accountId}`, enabled: true, asOfS: 1 };
+    const notice = { kind: 'payout-account', ...account } as const;
+    await execute(new TakeNotice({ accountId, notice }, meta('payout account', accountId)));
+    const withdrawalId = derivedId('settle', seed, 'withdrawal', accountId);
+    const asked = { accountId, withdrawalId, amountCents: '300', currency: 'USD' } as const;
+    await execute(new AskWithdrawal(asked, meta('withdraw', accountId))).catch(unlessDone);
+  }
+}
+
+/** The provider's part; what the real one may do to it is for the other half of this run. */
+async function transfer({ accountId, withdrawalId }: { accountId: string; withdrawalId: string }): Promise<void> {
+  const transferId = `tr_${accountId}`;
+  await execute(new RecordTransfer({ accountId, withdrawalId, transferId }, meta('transfer', accountId)));
 }

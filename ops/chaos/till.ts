@@ -2,7 +2,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { argv, exit, kill, pid, stdout } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { takeWebhook } from '../../gateway/rest/stripe-webhook.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
@@ -23,6 +22,8 @@ import {
   type PaymentProvider,
   RequestCheckout,
   RequestPayoutAccount,
+  RequestRefund,
+  takeWebhook,
 } from '../../services/payments/index.js';
 import { folderLayout } from '../embedded/data-folder.js';
 import { followPayments } from '../embedded/payments.js';
@@ -51,6 +52,7 @@ const execute = async (command: Command) => {
   invariant(context, `${command.type} belongs to a context.`);
   const handled = await handle(context, command);
   if (command.type === 'RecordTransfer') dieAt('payout:recorded');
+  if (command.type === 'RecordRefund') dieAt('refund:recorded');
   return handled;
 };
 const stripe = stripeProvider({
@@ -64,6 +66,12 @@ const provider: PaymentProvider = {
     const paid = await stripe.createTransfer(order);
     dieAt('payout:called');
     return paid;
+  },
+  createRefund: async (order) => {
+    dieAt('refund:asked');
+    const made = await stripe.createRefund(order);
+    dieAt('refund:called');
+    return made;
   },
 };
 
@@ -98,15 +106,17 @@ process.once('SIGTERM', async () => {
   exit(0);
 });
 
-const { payments, withdrawals, accounts } = ordersOf(Number(seed));
+const { payments, withdrawals, refunds, accounts } = ordersOf(Number(seed));
 const meta = (id: string) => newMeta(SYSTEM, { id: `${id}:asked`, clock });
 for (const accountId of accounts) await execute(new RequestPayoutAccount({ accountId }, meta(accountId)));
 for (const data of payments) await execute(new RequestCheckout(data, meta(data.paymentId)));
 for (const data of withdrawals) await ask(data);
+// By now every payment is there.
+for (const data of refunds) await execute(new RequestRefund(data, meta(data.requestId)));
 for (;;) {
   const events = await store.readAll({ limit: 10_000 });
-  const over = events.filter(({ type }) => /^Withdrawal(Paid|Failed|Refused)$/.test(type)).length;
-  if (over >= withdrawals.length) break;
+  const over = events.filter(({ type }) => /^(Withdrawal(Paid|Failed|Refused)|RefundMade)$/.test(type)).length;
+  if (over >= withdrawals.length + refunds.length) break;
   await sleep(20);
 }
 tell({ kind: 'paid' });

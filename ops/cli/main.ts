@@ -7,7 +7,17 @@ import { agentRuntime, type Config, isAgonError, parseConfig } from '../../servi
 import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
-import { buyCredits, deposit, endPlan, onboard, showPayments, showPlans, subscribe, withdraw } from './payments.js';
+import {
+  buyCredits,
+  deposit,
+  endPlan,
+  onboard,
+  refund,
+  showPayments,
+  showPlans,
+  subscribe,
+  withdraw,
+} from './payments.js';
 import {
   type BoardFlags,
   listMatches,
@@ -294,11 +304,18 @@ command(wallet, 'withdraw', 'Pay money out of a wallet to its payout account. Ex
 command(wallet, 'onboard', 'Set up the account that withdrawals go to.')
   .argument(...account)
   .action(run((name: string, flags: Flags) => onboard(dataDirOf(flags), name, flags)));
-command(wallet, 'buy-credits', 'Open a page on which a pack of compute credits can be paid.')
+command(wallet, 'buy-credits', 'Buy a pack of compute credits: at a page on which it can be paid, or from the wallet.')
   .argument(...account)
   .argument('<pack>', 'see "agon plan list"')
   .option(...wait)
+  .option('--from-wallet', 'pay with money that is in the wallet, at once', false)
   .action(run((name: string, pack: string, flags) => buyCredits(dataDirOf(flags), name, pack, flags)));
+command(wallet, 'refund', 'Give a payment back the way it came, or a part of it. Exits 1 if it is refused.')
+  .argument(...account)
+  .argument('<payment>', 'its id, see "agon wallet payments --json"')
+  .option('--amount <amount>', 'like 12.50; all that is left when left out')
+  .option('--reason <text>', 'why', 'refund')
+  .action(run((name: string, payment: string, flags) => refund(dataDirOf(flags), name, payment, flags)));
 command(wallet, 'payments', 'Show the newest payments and withdrawals.')
   .argument(...account)
   .action(run((name: string, flags: Flags) => showPayments(dataDirOf(flags), name, flags)));

@@ -2,6 +2,7 @@ import { stdout } from 'node:process';
 import type { DataSource } from 'typeorm';
 import { checkLedger, type LedgerCheck } from '../../projections/balances/check.js';
 import { ledgerSums } from '../../projections/balances/query.js';
+import { csv, STATEMENT, statementCells, statementLines } from '../../projections/balances/statement.js';
 import { type BalanceRow, balances, postings } from '../../projections/balances/table.js';
 import { balancesView } from '../../projections/balances/view.js';
 import { upcast } from '../../projections/views.js';
@@ -9,7 +10,7 @@ import { AgonError, formatMoney, parseMoney, systemClock } from '../../services/
 import { pursesOf, readWallet } from '../../services/wallet/index.js';
 import { DataFolder, folderLayout, holderOf } from '../embedded/data-folder.js';
 import { readView, withLog } from './offline.js';
-import { colour, csv, EXIT, type OutputOptions, print, table } from './output.js';
+import { colour, EXIT, type OutputOptions, print, table } from './output.js';
 import { askArena } from './remote.js';
 
 type CsvOptions = OutputOptions & { readonly csv?: boolean };
@@ -53,28 +54,13 @@ export function showStatement(
 ): Promise<number> {
   return withLog(dataDir, async (store) => {
     const all = await (await readView(store, balancesView)).rows(postings);
-    const sums = new Map<string, bigint>();
-    const lines = all
-      .filter(
-        ({ account, currency }) => account === `player:${accountId}` && (options.currency ?? currency) === currency,
-      )
-      .map(({ position, at, eventType, currency, amountCents, matchId }) => {
-        const balanceCents = (sums.get(currency) ?? 0n) + amountCents;
-        sums.set(currency, balanceCents);
-        return { position, at, eventType, currency, amountCents, balanceCents, matchId };
-      });
-    const head = ['position', 'at', 'event', 'currency', 'amount', 'balance', 'match'];
-    const rows = lines.map((line) => [
-      `${line.position}`,
-      line.at,
-      line.eventType,
-      line.currency,
-      formatMoney(line.amountCents),
-      formatMoney(line.balanceCents),
-      line.matchId ?? '',
-    ]);
-    if (options.csv) stdout.write(csv(head, rows));
-    else print(options, lines, table(head, rows, ['right', 'left', 'left', 'left', 'right', 'right', 'left']));
+    const wanted = all.filter(
+      ({ account, currency }) => account === `player:${accountId}` && (options.currency ?? currency) === currency,
+    );
+    const lines = [...statementLines(wanted)];
+    const rows = lines.map(statementCells);
+    if (options.csv) stdout.write(csv(STATEMENT, rows));
+    else print(options, lines, table(STATEMENT, rows, ['right', 'left', 'left', 'left', 'right', 'right', 'left']));
     return EXIT.ok;
   });
 }

@@ -50,20 +50,6 @@ export function table(
   return [line(head.map((title) => colour.bold(title))), ...rows.map(line)].join('\n');
 }
 
-/**
- * RFC 4180. A cell that a spreadsheet would take for a formula is marked as text; plain numbers are left alone.
- *
- * @example csv(['who', 'amount'], [['=cmd()', '-1.50']]) // who,amount and '=cmd(),-1.50
- */
-export function csv(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cell = (text: string) => {
-    const isNumber = /^-?\d+(\.\d+)?$/.test(text);
-    const safe = /^[=+\-@\t\r]/.test(text) && !isNumber ? `'${text}` : text;
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-  };
-  return [head, ...rows].map((row) => `${row.map(cell).join(',')}\r\n`).join('');
-}
-
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control sequences, and they have no width.
 const visible = (text: string) => [...text.replace(/\u001b\[\d+m/g, '')].length;
 

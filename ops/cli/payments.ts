@@ -43,7 +43,20 @@ export async function deposit(
   return checkout(dataDir, accountId, mutation, variables, flags);
 }
 
-export function buyCredits(dataDir: string, accountId: string, packId: string, flags: CheckoutFlags): Promise<number> {
+export async function buyCredits(
+  dataDir: string,
+  accountId: string,
+  packId: string,
+  flags: CheckoutFlags & { fromWallet?: boolean },
+): Promise<number> {
+  if (flags.fromWallet) {
+    const buy = `mutation Buy($accountId: String!, $packId: String!) {
+      bought: buyCreditsFromWallet(accountId: $accountId, packId: $packId) { id events position repeated }
+    }`;
+    const { bought } = await askArena<{ bought: object }>(dataDir, buy, { accountId, packId });
+    print(flags, bought, `${colour.green('bought')}: the pack ${packId}, from the wallet of ${accountId}`);
+    return EXIT.ok;
+  }
   const mutation = `mutation Buy($accountId: String!, $packId: String!) {
     payment: buyCredits(accountId: $accountId, packId: $packId) ${FIELDS}
   }`;
@@ -111,6 +124,25 @@ export async function withdraw(
   const { payment } = await askArena<{ payment: PaymentShown }>(dataDir, mutation, variables);
   const { status, detail } = payment;
   const good = !['refused', 'failed'].includes(status);
+  print(flags, payment, `${good ? colour.green(status) : colour.red(status)}: ${moneyOf(payment)} (${detail})`);
+  return good ? EXIT.ok : EXIT.failed;
+}
+
+/** Gives back a payment; the wallet follows when the provider confirms it. */
+export async function refund(
+  dataDir: string,
+  accountId: string,
+  paymentId: string,
+  flags: OutputOptions & { amount?: string; reason: string },
+): Promise<number> {
+  const mutation = `mutation Refund($accountId: String!, $paymentId: String!, $amountCents: String, $reason: String!) {
+    payment: refundPayment(accountId: $accountId, paymentId: $paymentId, amountCents: $amountCents, reason: $reason) ${FIELDS}
+  }`;
+  const amountCents = flags.amount === undefined ? null : centsOf(flags.amount);
+  const variables = { accountId, paymentId, amountCents, reason: flags.reason };
+  const { payment } = await askArena<{ payment: PaymentShown }>(dataDir, mutation, variables);
+  const { status, detail } = payment;
+  const good = status === 'refunded' || status === 'refund_requested';
   print(flags, payment, `${good ? colour.green(status) : colour.red(status)}: ${moneyOf(payment)} (${detail})`);
   return good ? EXIT.ok : EXIT.failed;
 }

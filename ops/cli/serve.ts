@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
-import { ledgerSums, listBalances } from '../../projections/balances/query.js';
+import { ledgerSums, listBalances, trialBalance } from '../../projections/balances/query.js';
+import { PAGE_MAX } from '../../projections/engine/page.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
 import { asDatabaseError } from '../../projections/sinks/database.js';
 import { type Config, formatMoney } from '../../services/kernel/index.js';
@@ -147,8 +148,8 @@ async function demoResult(arena: Arena, options: DemoOptions, seconds: number, p
       async (game) => [game, await leaderboard(database, { game }, 50, arena.clock())] as const,
     ),
   );
-  const balances = await listBalances(database);
-  const sums = Object.values(ledgerSums(balances));
+  const { rows: balances } = await listBalances(database, { first: PAGE_MAX });
+  const sums = Object.values(ledgerSums(await trialBalance(database)));
   const ledgerSum = sums.reduce((total, sum) => total + (sum < 0n ? -sum : sum), 0n);
   const log = await verifyStore(store);
   const json = {

@@ -65,6 +65,24 @@ describe('an arena with the stand-in for Stripe', () => {
     await expect.poll(received, { timeout: 30_000, interval: 200 }).toBe('received');
   });
 
+  it('gives a part of it back, and sells credits for what is in the wallet', async () => {
+    const [{ paymentId }] = (await agon('wallet', 'payments', 'ada')).said;
+    const status = async () => (await agon('wallet', 'payments', 'ada')).said[0].status;
+    expect((await agon('wallet', 'refund', 'ada', paymentId, '--amount', '5')).code).toBe(0);
+    await expect.poll(status, { timeout: 30_000, interval: 200 }).toBe('refunded');
+    const more = await agon('wallet', 'refund', 'ada', paymentId, '--amount', '21');
+    expect([more.code, more.stderr]).toEqual([1, expect.stringMatching(/PAYMENTS\.REFUND_TOO_LARGE.*2000 cents/)]);
+    const bought = await agon('wallet', 'buy-credits', 'ada', 'small', '--from-wallet');
+    expect([bought.code, bought.said.events]).toEqual([0, ['CreditsBought']]);
+    const { said: wallet } = await agon('wallet', 'show', 'ada');
+    expect(wallet.purses).toMatchObject([
+      { currency: 'COMPUTE', availableCents: '100000' },
+      { currency: 'USD', availableCents: '1500' },
+    ]);
+    const poor = await agon('wallet', 'buy-credits', 'ada', 'large', '--from-wallet');
+    expect([poor.code, poor.stderr]).toEqual([1, expect.stringMatching(/WALLET\.INSUFFICIENT_FUNDS/)]);
+  });
+
   it('sells a plan, and shows its limits', async () => {
     const { said: opened } = await agon('plan', 'subscribe', 'ada', 'pro');
     expect((await click(`${opened.url}/pay`)).status).toBe(303);

@@ -28,13 +28,13 @@ describe('an arena on its first start', () => {
       agents: { nodes: { agentId: string; versions: { version: number }[] }[] };
       matches: { nodes: { status: string; transcript: unknown[]; potCents: string; rakeCents: string }[] };
       leaderboard: { rank: number; rating: number; games: number }[];
-      balances: { balanceCents: string }[];
+      balances: { nodes: { balanceCents: string }[] };
     }>(`{
       games
       agents { nodes { agentId versions { version } } }
       matches(first: 200) { nodes { status potCents rakeCents transcript { turn seat action } } }
       leaderboard(game: "connect-four") { rank agentId rating games }
-      balances { account currency balanceCents }
+      balances { nodes { account currency balanceCents } }
     }`);
     expect(errors ?? []).toEqual([]);
     expect(found.games).toEqual(['tic-tac-toe', 'connect-four', 'leduc-holdem', 'chess', 'prisoners']);
@@ -44,7 +44,7 @@ describe('an arena on its first start', () => {
     expect(found.matches.nodes.every(({ transcript }) => transcript.length > 4)).toBe(true);
     expect(found.leaderboard.map(({ rank }) => rank)).toEqual([1, 2, 3, 4, 5, 6]);
     expect(found.leaderboard[0]?.rating).toBeGreaterThan(1500);
-    expect(found.balances.reduce((sum, row) => sum + BigInt(row.balanceCents), 0n)).toBe(0n);
+    expect(found.balances.nodes.reduce((sum, row) => sum + BigInt(row.balanceCents), 0n)).toBe(0n);
   });
 
   it('tells its health, readiness and metrics', async () => {
@@ -197,10 +197,10 @@ describe('agents from outside', () => {
     const look = async () => (await arena.graphql<Found>(`{ match(matchId: "${id}") { status reason } }`)).data.match;
     await expect.poll(look, { timeout: 30_000 }).toEqual({ status: 'voided', reason: 'stake_refused' });
     const escrow = async () => {
-      const { data: found } = await arena.graphql<{ balances: { account: string; balanceCents: string }[] }>(
-        '{ balances { account balanceCents } }',
+      const { data: found } = await arena.graphql<{ balances: { nodes: { account: string; balanceCents: string }[] } }>(
+        '{ balances { nodes { account balanceCents } } }',
       );
-      return found.balances.find(({ account }) => account === 'escrow')?.balanceCents;
+      return found.balances.nodes.find(({ account }) => account === 'escrow')?.balanceCents;
     };
     await expect.poll(escrow, { timeout: 30_000 }).toBe('0');
   });

@@ -35,7 +35,7 @@ import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { WorkQueue } from '../../services/arena/index.js';
+import { type MatchProposed, WorkQueue } from '../../services/arena/index.js';
 import { contexts } from '../../services/index.js';
 import {
   type Actor,
@@ -60,6 +60,7 @@ import { version } from '../version.js';
 import { EmbeddedAnalytics } from './analytics.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { followExpiry } from './expiry.js';
+import { HOUSE_ACCOUNTS } from './ladder.js';
 import { Metrics } from './metrics.js';
 import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
 import { runPolicy } from './policies.js';
@@ -208,10 +209,15 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       ids,
       rakeBps: config.rakeBps,
       payments: provider,
+      houseAccounts: HOUSE_ACCOUNTS,
       depositClearingS: config.depositClearingS,
       disputeWindowMs: config.disputeWindowHours * 3_600_000,
       computeCents: `${config.computePrice}`,
       walletOf: (accountId) => readWallet(store, upcast, accountId),
+      proposalOf: async (matchId) => {
+        const [first] = await store.readStream(`match-${matchId}`, { limit: 1 });
+        return first && (upcast(first) as never as MatchProposed & { position: number });
+      },
       games: gameNames,
       assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
       version,

@@ -90,6 +90,8 @@ const routes: readonly (readonly [string, RegExp, Route])[] = [
   ['POST', /^\/v1\/transfers$/, createTransfer],
   ['GET', /^\/v1\/transfers$/, listOf('transfer', ['transfer_group', 'destination'])],
   ['GET', /^\/v1\/transfers\/(\w+)$/, retrieve('transfer')],
+  ['POST', /^\/v1\/transfers\/(\w+)\/reversals$/, reverseTransfer],
+  ['GET', /^\/v1\/invoice_payments$/, listInvoicePayments],
   ['POST', /^\/v1\/refunds$/, createRefund],
   ['GET', /^\/v1\/refunds$/, listOf('refund', ['payment_intent', 'charge'])],
   ['GET', /^\/v1\/subscriptions\/(\w+)$/, retrieve('subscription')],
@@ -217,6 +219,25 @@ function createRefund({ params }: ApiRequest, _id: string, { books, happen }: De
   if (intent?.object !== 'payment_intent') throw nothing('payment_intent', intentId);
   const amount = params.amount === undefined ? Number(intent.amount) : amountIn(params, 'amount');
   return ran(() => happen.refund(intentId, amount, metadataIn(params)));
+}
+
+function reverseTransfer({ params }: ApiRequest, id: string, { books, happen }: Deps): unknown {
+  const transfer = books.find(id);
+  if (transfer?.object !== 'transfer') throw nothing('transfer', id);
+  const left = Number(transfer.amount) - Number(transfer.amount_reversed);
+  const amount = params.amount === undefined ? left : amountIn(params, 'amount');
+  ran(() => happen.reverse(id, amount));
+  return books.make('trr', 'transfer_reversal', { amount, currency: transfer.currency, transfer: id });
+}
+
+/** By the payment, and always with the invoice in full. */
+function listInvoicePayments({ params, path }: ApiRequest, _id: string, { books }: Deps): unknown {
+  const wanted = nested(params, 'payment').payment_intent;
+  const data = books
+    .list('invoice_payment')
+    .filter(({ payment }) => (payment as { payment_intent: string }).payment_intent === wanted)
+    .map((payment) => ({ ...payment, invoice: books.get(String(payment.invoice)) }));
+  return { object: 'list', url: path, has_more: false, data };
 }
 
 function cancelSubscription(_request: ApiRequest, id: string, { books, happen }: Deps): Thing {

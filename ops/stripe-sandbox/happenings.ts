@@ -13,6 +13,9 @@ export interface Happenings {
   dispute(intentId: string): Thing;
   closeDispute(disputeId: string, outcome: 'won' | 'lost'): Thing;
   cancel(subscriptionId: string): Thing;
+  /** The card is charged in vain, charging is given up, or it works again. */
+  bill(subscriptionId: string, status: 'past_due' | 'unpaid' | 'active'): Thing;
+  reverse(transferId: string, amount: number): Thing;
 }
 
 /** Something that cannot happen to a thing in its state. */
@@ -53,8 +56,19 @@ export function happeningsOf(books: Books, emit: Emit): Happenings {
       type: 'subscription_details',
       subscription_details: { subscription: subscription.id, metadata },
     };
+    // The payment of an invoice carries no metadata of the subscription's.
+    const { payment_intent } = payOnce({ ...session, payment_intent_data: {} });
     const bill = { amount_paid: amount, amount_due: amount, currency, parent, status: 'paid' };
-    emit('invoice.paid', books.make('in', 'invoice', bill));
+    const invoice = books.make('in', 'invoice', bill);
+    const payment = { type: 'payment_intent', payment_intent };
+    books.make('inpay', 'invoice_payment', {
+      invoice: invoice.id,
+      payment,
+      amount_paid: amount,
+      currency,
+      status: 'paid',
+    });
+    emit('invoice.paid', invoice);
     emit('customer.subscription.updated', books.change(subscription.id, { status: 'active' }));
     return { subscription: subscription.id };
   }
@@ -136,6 +150,25 @@ export function happeningsOf(books: Books, emit: Emit): Happenings {
       }
       emit('charge.dispute.closed', closed);
       return closed;
+    },
+
+    bill(subscriptionId, status) {
+      const billed = books.change(subscriptionId, { status });
+      emit('customer.subscription.updated', billed);
+      return billed;
+    },
+
+    reverse(transferId, amount) {
+      const transfer = books.find(transferId);
+      const before = Number(transfer?.amount_reversed);
+      if (transfer?.object !== 'transfer' || amount < 1 || before + amount > Number(transfer.amount)) {
+        throw new Impossible(`${amount} of transfer ${transferId} cannot be reversed.`);
+      }
+      books.move(String(transfer.currency), amount);
+      const total = before + amount;
+      const reversed = books.change(transferId, { amount_reversed: total, reversed: total === transfer.amount });
+      emit('transfer.reversed', reversed);
+      return reversed;
     },
 
     cancel(subscriptionId) {

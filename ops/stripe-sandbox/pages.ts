@@ -68,9 +68,10 @@ export function dashboardPage(books: Books): string {
     return `<tr><td>${safe(intent.id)}<td>${safe(money(intent))}<td>${safe(state)}<td>${actions.join('')}</tr>`;
   });
   const head = '<tr><th>payment<th>amount<th>state<th></tr>';
-  const transfers = books
-    .list('transfer')
-    .map((transfer) => `<li>${safe(transfer.id)}: ${safe(money(transfer))} to ${safe(transfer.destination)}</li>`);
+  const transfers = books.list('transfer').map((transfer) => {
+    const undo = transfer.reversed ? 'reversed' : button('/dashboard/reverse', 'Reverse', { transfer: transfer.id });
+    return `<li>${safe(transfer.id)}: ${safe(money(transfer))} to ${safe(transfer.destination)} ${undo}</li>`;
+  });
   return page(
     'Payments',
     `<table>${head}${rows.join('')}</table><h2>Transfers</h2><ul>${transfers.join('') || '<li>none</li>'}</ul>`,

@@ -191,6 +191,11 @@ function people(method: string, url: URL, body: string, { books, happen }: Desk)
       happen.refund(intent, Number(field('amount') || amount), {}, form.has('fails'));
       return dashboard;
     }
+    case 'POST /dashboard/reverse': {
+      const { id: transfer, amount, amount_reversed: before } = seen(books, field('transfer'));
+      happen.reverse(transfer, Number(field('amount') || Number(amount) - Number(before)));
+      return dashboard;
+    }
     case 'POST /dashboard/dispute':
       happen.dispute(field('payment_intent'));
       return dashboard;

@@ -8,6 +8,10 @@ export const listAgents = (db: DataSource, request: PageRequest & { ownerId?: st
     ...(request.ownerId === undefined ? {} : { where: ['owner_id = $1'], values: [request.ownerId] }),
   });
 
+/** How many agents an owner has. */
+export const countAgents = async (db: DataSource, ownerId: string): Promise<number> =>
+  Number((await db.query('SELECT count(*) AS count FROM agents WHERE owner_id = $1', [ownerId]))[0].count);
+
 export const agentById = async (db: DataSource, agentId: string): Promise<AgentRow | undefined> =>
   (await select(db, agents, 'WHERE agent_id = $1', [agentId]))[0];
 

@@ -41,7 +41,7 @@ function transfer(from: string, to: string, currency: string, amount: string | b
 export type MoneyEvent =
   | Exclude<WalletEvent, { type: 'HoldRefused' | 'WalletFrozen' | 'WalletUnfrozen' | 'BudgetSet' }>
   | Extract<ArenaEvent, { type: 'MatchSettled' | 'MatchReversed' }>
-  | Extract<PaymentEvent, { type: 'PlanPaid' }>;
+  | Extract<PaymentEvent, { type: 'PlanPaid' | 'PlanPaymentTaken' | 'PlanPaymentReturned' }>;
 export type RecordedMoney = RecordedEvent & MoneyEvent;
 
 /** The double entry of each money event. */
@@ -53,6 +53,13 @@ function linesOf(event: RecordedMoney): Line[] {
       const { accountId, currency, amountCents, paid } = event.data;
       const sold = paid ? transfer(STRIPE, CREDITS_SOLD, paid.currency, paid.amountCents) : [];
       return [...transfer(source(currency), player(accountId), currency, amountCents), ...sold];
+    }
+    case 'CreditsBought': {
+      const { accountId, creditCents, paid } = event.data;
+      return [
+        ...transfer(player(accountId), CREDITS_SOLD, paid.currency, paid.amountCents),
+        ...transfer(CREDITS_SOLD, player(accountId), 'COMPUTE', creditCents),
+      ];
     }
     case 'FundsHeld': {
       const { accountId, currency, amountCents, purpose } = event.data;
@@ -89,6 +96,10 @@ function linesOf(event: RecordedMoney): Line[] {
     }
     case 'PlanPaid':
       return transfer(STRIPE, 'house:plans', event.data.currency, event.data.amountCents);
+    case 'PlanPaymentTaken':
+      return transfer('house:plans', STRIPE, event.data.currency, event.data.amountCents);
+    case 'PlanPaymentReturned':
+      return transfer(STRIPE, 'house:plans', event.data.currency, event.data.returnedCents);
     case 'MatchSettled':
       return transfer('escrow', 'house:rake', event.data.currency, event.data.rakeCents);
     case 'MatchReversed':

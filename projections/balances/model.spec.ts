@@ -14,6 +14,7 @@ import {
   SYSTEM,
 } from '../../services/kernel/index.js';
 import {
+  BuyCredits,
   ClawBackFunds,
   DepositFunds,
   ExpireHolds,
@@ -37,7 +38,7 @@ const START = '2026-01-01T00:00:00.000Z';
 
 /** What the business may refuse. Anything else that is thrown is a fault. */
 const REFUSALS = [
-  /^WALLET\.(HOLD_EXISTS|UNKNOWN_HOLD|UNKNOWN_DEPOSIT|DEPOSIT_DIFFERS|CLAW_BACK_TOO_LARGE)$/,
+  /^WALLET\.(HOLD_EXISTS|UNKNOWN_HOLD|UNKNOWN_DEPOSIT|DEPOSIT_DIFFERS|CLAW_BACK_TOO_LARGE|INSUFFICIENT_FUNDS|OWED)$/,
   /^ARENA\.(UNKNOWN_MATCH|MATCH_EXISTS|SETTLED|NOT_SETTLED|NOT_READY|LEASE_LOST|BAD_OUTCOME)$/,
 ];
 
@@ -168,6 +169,10 @@ const budgets = fc
   .map(([accountId, currency, totalCents]) =>
     command((meta) => new SetBudget({ accountId, currency, totalCents }, meta)),
   );
+const purchases = fc.tuple(account, amount).map(([accountId, amountCents]) => {
+  const paid = { amountCents, currency: 'USD' };
+  return command((meta) => new BuyCredits({ accountId, packId: 'p', creditCents: '700', paid }, meta));
+});
 const proposals = fc
   .record({
     matchId: match,
@@ -218,7 +223,7 @@ const repeats = fc.nat(40).map(
 
 const action = fc.oneof(
   { arbitrary: deposits, weight: 1 },
-  { arbitrary: fc.oneof(grants, runs, freezes, budgets, repeats), weight: 3 },
+  { arbitrary: fc.oneof(grants, runs, freezes, budgets, purchases, repeats), weight: 3 },
   { arbitrary: fc.oneof(withdrawals, ends, clawBacks), weight: 4 },
   { arbitrary: proposals, weight: 3 },
   { arbitrary: results, weight: 5 },

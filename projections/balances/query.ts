@@ -1,12 +1,42 @@
 import type { DataSource } from 'typeorm';
-import { type Page, type PageRequest, pageOf, select } from '../engine/page.js';
+import { badCursor, type Page, type PageRequest, pageOf, pageSize, select, toCursor } from '../engine/page.js';
 import { type BalanceRow, balances, type PostingRow, postings } from './table.js';
 
-/** All ledger accounts, or those of one player. */
-export const listBalances = (db: DataSource, accountId?: string): Promise<BalanceRow[]> =>
-  accountId === undefined
-    ? select(db, balances, 'ORDER BY account, currency')
-    : select(db, balances, 'WHERE account = $1 ORDER BY currency', [`player:${accountId}`]);
+/** Ledger accounts, in order of name and currency; the two together are the key, and the cursor. */
+export async function listBalances(db: DataSource, request: PageRequest): Promise<Page<BalanceRow>> {
+  const first = pageSize(request);
+  const after = request.after == null ? ['', ''] : fromCursor(request.after);
+  const found = await select(
+    db,
+    balances,
+    `WHERE (account, currency) > ($1, $2) ORDER BY account, currency LIMIT ${first + 1}`,
+    after,
+  );
+  const rows = found.slice(0, first);
+  const last = rows.at(-1);
+  return { rows, next: found.length > first && last ? toCursor(`${last.account} ${last.currency}`) : undefined };
+}
+
+function fromCursor(cursor: string): [string, string] {
+  const [account, currency, ...more] = Buffer.from(cursor, 'base64url').toString().split(' ');
+  if (!account || !currency || more.length > 0) throw badCursor(cursor);
+  return [account, currency];
+}
+
+/** What a player has, in every currency. */
+export const balancesOf = (db: DataSource, accountId: string): Promise<BalanceRow[]> =>
+  select(db, balances, 'WHERE account = $1 ORDER BY currency', [`player:${accountId}`]);
+
+/** The chart of accounts: what all players have, and what all of them owe, is one line a currency each. */
+export async function trialBalance(db: DataSource): Promise<BalanceRow[]> {
+  const rows: Record<string, string>[] = await db.query(`
+    SELECT CASE WHEN account LIKE 'player:%' THEN 'player' WHEN account LIKE 'owed:%' THEN 'owed' ELSE account END AS account,
+      currency, sum(balance_cents)::text AS balance, sum(postings)::text AS postings
+    FROM balances GROUP BY 1, 2 ORDER BY 1, 2`);
+  return rows.map(({ account = '', currency = '', balance = '0', postings: count }) => {
+    return { account, currency, balanceCents: BigInt(balance), postings: Number(count) };
+  });
+}
 
 /** What happened to a player's money, oldest first. An event touches an account once in a currency. */
 export const statementOf = (

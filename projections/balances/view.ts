@@ -25,6 +25,7 @@ export const balancesView = defineView<MoneyEvent>({
   tables: [postings, balances],
   on: {
     CreditsGranted: posted,
+    CreditsBought: posted,
     FundsDeposited: posted,
     FundsHeld: posted,
     HoldPosted: posted,
@@ -38,5 +39,7 @@ export const balancesView = defineView<MoneyEvent>({
     MatchSettled: posted,
     MatchReversed: posted,
     PlanPaid: posted,
+    PlanPaymentTaken: posted,
+    PlanPaymentReturned: posted,
   },
 });

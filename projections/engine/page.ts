@@ -26,14 +26,12 @@ export async function pageOf<Row extends object>(
   request: PageRequest,
   query: { order: keyof Row & string; descending?: boolean; where?: readonly string[]; values?: readonly unknown[] },
 ): Promise<Page<Row>> {
-  const first = request.first ?? 20;
-  if (!Number.isInteger(first) || first < 1 || first > PAGE_MAX) {
-    throw new AgonError('QUERY.BAD_PAGE', `first is ${first}; a page has 1 to ${PAGE_MAX} rows.`);
-  }
+  const first = pageSize(request);
   const column = columnName(query.order);
   const values = [...(query.values ?? [])];
   const where = [...(query.where ?? [])];
-  if (request.after !== undefined) {
+  // GraphQL says null for what is left out by name.
+  if (request.after != null) {
     values.push(fromCursor(request.after, table.columns[query.order]));
     where.push(`${column} ${query.descending ? '<' : '>'} $${values.length}`);
   }
@@ -49,6 +47,12 @@ export async function pageOf<Row extends object>(
   return { rows, next: found.length > first && last ? toCursor(last[query.order]) : undefined };
 }
 
+export function pageSize(request: PageRequest): number {
+  const first = request.first ?? 20;
+  if (Number.isInteger(first) && first >= 1 && first <= PAGE_MAX) return first;
+  throw new AgonError('QUERY.BAD_PAGE', `first is ${first}; a page has 1 to ${PAGE_MAX} rows.`);
+}
+
 /** Rows of a table, with the rest of the statement given. */
 export async function select<Row extends object>(
   db: DataSource,
@@ -60,13 +64,14 @@ export async function select<Row extends object>(
   return rows.map((row) => fromDatabase(table as AnyTable, row) as Row);
 }
 
-const toCursor = (value: unknown) => Buffer.from(String(value)).toString('base64url');
+export const toCursor = (value: unknown) => Buffer.from(String(value)).toString('base64url');
 
 function fromCursor(cursor: string, type: ColumnType): string {
   const value = Buffer.from(cursor, 'base64url').toString();
   const fits = type === 'text' ? value !== '' : /^\d{1,18}$/.test(value);
-  if (!fits || toCursor(value) !== cursor) {
-    throw new AgonError('QUERY.BAD_CURSOR', `"${cursor}" is not a cursor that this query gave out.`);
-  }
+  if (!fits || toCursor(value) !== cursor) throw badCursor(cursor);
   return value;
 }
+
+export const badCursor = (cursor: string) =>
+  new AgonError('QUERY.BAD_CURSOR', `"${cursor}" is not a cursor that this query gave out.`);

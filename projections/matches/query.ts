@@ -29,3 +29,11 @@ export const matchById = async (db: DataSource, matchId: string): Promise<MatchR
 /** Of several matches at once, in order. */
 export const turnsOf = (db: DataSource, matchIds: readonly string[]): Promise<TurnRow[]> =>
   select(db, turns, 'WHERE match_id = ANY($1) ORDER BY match_id, turn', [matchIds]);
+/** How many matches of this day (UTC) an account has a seat in. */
+export async function countMatches(db: DataSource, accountId: string, day: string): Promise<number> {
+  const [row] = await db.query('SELECT count(*) AS count FROM matches WHERE seats @> $1::jsonb AND proposed_at >= $2', [
+    JSON.stringify([{ accountId }]),
+    `${day}T00:00:00.000Z`,
+  ]);
+  return Number(row.count);
+}

@@ -8,7 +8,7 @@ export interface PaymentRow {
   readonly kind: string;
   readonly amountCents: bigint;
   readonly currency: string;
-  /** requested, open, received, refunded, disputed, charged_back, failed; asked, requested, refused, paid, failed. */
+  /** requested, open, received, refund_requested, refunded, disputed, charged_back, failed; asked, requested, refused, paid, reversed, failed. */
   readonly status: string;
   /** Where an open checkout is paid. */
   readonly url: string | null;
@@ -41,7 +41,7 @@ export const payments = defineTable<PaymentRow>({
 export interface PayerRow {
   readonly accountId: string;
   readonly planId: string;
-  /** incomplete, active, late or ended. */
+  /** incomplete, active, late, unpaid or ended. */
   readonly planStatus: string;
   readonly payoutAccountId: string | null;
   readonly payoutsEnabled: boolean;

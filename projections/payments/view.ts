@@ -78,6 +78,11 @@ export const paymentsView = defineView<PaymentEvent>({
       status: 'refunded',
       detail: `${data.refundId}: ${data.amountCents}`,
     })),
+    RefundRequested: payment((data: DataOf<'RefundRequested'>) => ({
+      status: 'refund_requested',
+      detail: data.reason,
+    })),
+    RefundRefused: payment((data: DataOf<'RefundRefused'>) => ({ status: 'received', detail: data.reason })),
     RefundFailed: payment((data: DataOf<'RefundFailed'>) => ({
       status: 'received',
       detail: `${data.refundId} failed`,
@@ -99,6 +104,10 @@ export const paymentsView = defineView<PaymentEvent>({
     })),
     WithdrawalRefused: withdrawal((data: DataOf<'WithdrawalRefused'>) => ({ status: 'refused', detail: data.reason })),
     WithdrawalPaid: withdrawal((data: DataOf<'WithdrawalPaid'>) => ({ status: 'paid', detail: data.transferId })),
+    WithdrawalReversed: withdrawal((data: DataOf<'WithdrawalReversed'>) => ({
+      status: 'reversed',
+      detail: `${data.transferId}: ${data.totalCents}`,
+    })),
     WithdrawalFailed: withdrawal((data: DataOf<'WithdrawalFailed'>) => ({ status: 'failed', detail: data.reason })),
     PlanChanged: payer((data: DataOf<'PlanChanged'>) => ({ planId: data.planId, planStatus: data.status })),
     PayoutAccountRequested: payer(() => ({ payoutDetail: 'requested' })),

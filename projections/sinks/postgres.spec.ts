@@ -8,7 +8,7 @@ import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import type { RecordedEvent } from '../../services/kernel/index.js';
 import { accountById, agentById, listAgents, versionsOf } from '../agents/query.js';
 import { checkLedger } from '../balances/check.js';
-import { ledgerSums, listBalances, statementOf } from '../balances/query.js';
+import { balancesOf, ledgerSums, statementOf, trialBalance } from '../balances/query.js';
 import { balancesView } from '../balances/view.js';
 import { Projector } from '../engine/projector.js';
 import { rebuild } from '../engine/rebuild.js';
@@ -82,7 +82,7 @@ describe('the views on PostgreSQL', () => {
     expect(standings.map(({ rank }) => rank)).toEqual(standings.map((_row, i) => i + 1));
     const { agentId, games } = standings[0]!;
     expect((await ratingHistoryOf(db, { game: 'a' }, agentId, {})).rows).toHaveLength(games);
-    expect(ledgerSums(await listBalances(db))).toEqual({ PLAY: 0n, USD: 0n });
+    expect(ledgerSums(await trialBalance(db))).toEqual({ PLAY: 0n, USD: 0n });
   });
 
   it('refuse pages and cursors that make no sense', async () => {
@@ -183,7 +183,7 @@ describe('the views on PostgreSQL', () => {
 
     it('is matched by the statement of every player', async () => {
       const page = await statementOf(db, { accountId: 'ada', currency: 'PLAY', first: 200 });
-      const [balance] = await listBalances(db, 'ada');
+      const [balance] = await balancesOf(db, 'ada');
       expect(page.rows.reduce((sum, { amountCents }) => sum + amountCents, 0n)).toBe(balance?.balanceCents);
       expect((await statementOf(db, { accountId: 'ada', currency: 'USD' })).rows).toEqual([]);
     });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startStripeMock, whyNoStripeMock } from '../../ops/engines/stripe-mock.js';
+import { signatureOf } from '../../ops/stripe-sandbox/deliver.js';
 import { type Sandbox, startStripeSandbox } from '../../ops/stripe-sandbox/server.js';
 import { derivedId, manualClock, Secret, seededIds } from '../kernel/index.js';
 import type { Order, PaymentProvider } from '../payments/index.js';
@@ -50,6 +51,22 @@ describe.skipIf(whyNot)(`our calls, to stripe-mock${whyNot ? ` (${whyNot})` : ''
     // Whatever it lists is not ours: the look-up goes by our own mark.
     expect(await provider.findTransfer(withdrawalId)).toBeUndefined();
     await provider.endPlan('sub_1');
+  });
+
+  it('refund, and look refunds up', async () => {
+    const ids = { accountId: 'ada', paymentId: derivedId('payment'), requestId: derivedId('refund') };
+    const order = { ...ids, chargeId: 'pi_1', amountCents: '100', idempotencyKey: 'refund' };
+    expect((await provider.createRefund(order)).refundId).toMatch(/^re_/);
+    expect(await provider.findRefund(order)).toBeUndefined();
+  });
+
+  it('ask whose invoice a payment was for', async () => {
+    const clockS = Date.parse(clock()) / 1000;
+    const refund = { id: 're_1', amount: 1, currency: 'usd', status: 'succeeded', payment_intent: 'pi_1' };
+    const body = JSON.stringify({ id: 'evt_1', type: 'refund.created', created: clockS, data: { object: refund } });
+    const signature = signatureOf(body, 'whsec_1', clockS);
+    // Nobody we know: what matters is that the look-up is understood.
+    expect(await provider.readWebhook(Buffer.from(body), signature)).toEqual({ eventId: 'evt_1', notice: undefined });
   });
 
   it('would be refused if they were not well formed', async () => {

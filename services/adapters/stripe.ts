@@ -34,10 +34,23 @@ export function stripeProvider(options: StripeOptions): PaymentProvider {
   const mode = key.includes('_live_') ? 'live' : 'test';
 
   /** Whose payment this is. Stripe's refunds and disputes carry no metadata of ours, but their payment does. */
-  const paymentOf = async (intent: string | Stripe.PaymentIntent | null) => {
+  const paymentOf: Whose = async (intent) => {
     if (intent === null) return undefined;
     const found = typeof intent === 'string' ? await answered(() => stripe.paymentIntents.retrieve(intent)) : intent;
-    return ours(found.metadata);
+    return ours(found.metadata) ?? planOf(found.id);
+  };
+
+  /** What was paid for a plan carries our mark on the subscription that the invoice is of. */
+  const planOf: Whose = async (intent) => {
+    const { data } = await answered(() =>
+      stripe.invoicePayments.list({
+        payment: { type: 'payment_intent', payment_intent: `${intent}` },
+        expand: ['data.invoice'],
+        limit: 1,
+      }),
+    );
+    const invoice = data[0]?.invoice;
+    return invoice && typeof invoice === 'object' && !('deleted' in invoice) ? planBilled(invoice) : undefined;
   };
 
   return {
@@ -96,6 +109,22 @@ export function stripeProvider(options: StripeOptions): PaymentProvider {
       const { idempotencyKey } = order;
       const transfer = await answered(() => stripe.transfers.create(transferOf(order), { idempotencyKey }));
       return { transferId: transfer.id };
+    },
+
+    async findRefund({ chargeId, requestId }) {
+      return answered(async () => {
+        for await (const refund of stripe.refunds.list({ payment_intent: chargeId, limit: PAGE })) {
+          if (refund.metadata?.agon_refund === requestId) return { refundId: refund.id };
+        }
+        return undefined;
+      });
+    },
+
+    async createRefund({ accountId, paymentId, requestId, chargeId, amountCents, idempotencyKey }) {
+      const metadata = { agon_account: accountId, agon_payment: paymentId, agon_refund: requestId };
+      const order = { payment_intent: chargeId, amount: Number(amountCents), metadata };
+      const refund = await answered(() => stripe.refunds.create(order, { idempotencyKey }));
+      return { refundId: refund.id };
     },
 
     async endPlan(subscriptionId) {
@@ -201,9 +230,10 @@ function titleOf(order: Order): string {
     : 'Deposit into an Agon wallet';
 }
 
-type Whose = (
-  intent: string | Stripe.PaymentIntent | null,
-) => Promise<{ accountId: string; paymentId: string } | undefined>;
+type Paid = { accountId: string; paymentId: string };
+type Billed = { accountId: string; planId: string; invoiceId: string };
+/** Whose payment, or whose plan, this is. */
+type Whose = (intent: string | Stripe.PaymentIntent | null) => Promise<Paid | Billed | undefined>;
 
 /** One of Stripe's events in our words; undefined for what is none of our business. */
 async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | undefined> {
@@ -227,9 +257,12 @@ async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | und
     case 'refund.updated':
     case 'refund.failed': {
       const { id: refundId, amount, currency, status, payment_intent: intent } = event.data.object;
-      const payment = await whose(intent);
+      const owner = await whose(intent);
       const failed = status === 'failed' || status === 'canceled';
-      return payment && { kind: 'refund', ...payment, ...amountOf(amount, currency), refundId, failed };
+      if (!owner) return undefined;
+      return 'planId' in owner
+        ? { ...claimOf(owner, refundId, 'refund', !failed), ...amountOf(amount, currency) }
+        : { kind: 'refund', ...owner, ...amountOf(amount, currency), refundId, failed };
     }
     case 'charge.dispute.created':
     case 'charge.dispute.updated':
@@ -239,9 +272,12 @@ async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | und
       const { id: disputeId, amount, currency, status, payment_intent: intent } = event.data.object;
       // A warning is a question of the bank: no money moves.
       if (status.startsWith('warning') || status === 'prevented') return undefined;
-      const payment = await whose(intent);
+      const owner = await whose(intent);
       const outcome = status === 'won' ? 'won' : status === 'lost' ? 'lost' : 'open';
-      return payment && { kind: 'dispute', ...payment, ...amountOf(amount, currency), disputeId, outcome };
+      if (!owner) return undefined;
+      return 'planId' in owner
+        ? { ...claimOf(owner, disputeId, 'dispute', outcome !== 'won'), ...amountOf(amount, currency) }
+        : { kind: 'dispute', ...owner, ...amountOf(amount, currency), disputeId, outcome };
     }
     case 'customer.subscription.created':
     case 'customer.subscription.updated':
@@ -252,10 +288,15 @@ async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | und
       return { kind: 'plan', accountId, planId, subscriptionId, status: stageOf(status), asOfS: event.created };
     }
     case 'invoice.paid': {
-      const { id: invoiceId, amount_paid: amount, currency, parent } = event.data.object;
-      const { agon_account: accountId, agon_plan: planId } = parent?.subscription_details?.metadata ?? {};
-      if (!invoiceId || !accountId || !planId || amount === 0) return undefined;
-      return { kind: 'plan-paid', accountId, planId, invoiceId, ...amountOf(amount, currency) };
+      const { amount_paid: amount, currency } = event.data.object;
+      const billed = planBilled(event.data.object);
+      return billed && amount > 0 ? { kind: 'plan-paid', ...billed, ...amountOf(amount, currency) } : undefined;
+    }
+    case 'transfer.reversed': {
+      const { id: transferId, metadata, amount_reversed: amount, currency } = event.data.object;
+      const { agon_account: accountId, agon_withdrawal: withdrawalId } = metadata;
+      if (!accountId || !withdrawalId || amount === 0) return undefined;
+      return { kind: 'transfer-reversed', accountId, withdrawalId, transferId, ...amountOf(amount, currency) };
     }
     case 'account.updated': {
       const { id: payoutAccountId, metadata, payouts_enabled, capabilities } = event.data.object;
@@ -269,7 +310,15 @@ async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | und
   }
 }
 
-function ours(metadata: Stripe.Metadata | null): { accountId: string; paymentId: string } | undefined {
+function planBilled({ id: invoiceId, parent }: Stripe.Invoice): Billed | undefined {
+  const { agon_account: accountId, agon_plan: planId } = parent?.subscription_details?.metadata ?? {};
+  return invoiceId && accountId && planId ? { accountId, planId, invoiceId } : undefined;
+}
+
+const claimOf = (owner: Billed, claimId: string, cause: 'refund' | 'dispute', stands: boolean) =>
+  ({ kind: 'plan-claim', ...owner, claimId, cause, stands }) as const;
+
+function ours(metadata: Stripe.Metadata | null): Paid | undefined {
   const { agon_account: accountId, agon_payment: paymentId } = metadata ?? {};
   return accountId && paymentId ? { accountId, paymentId } : undefined;
 }
@@ -285,6 +334,7 @@ const amountOf = (amount: number, currency: string) => ({
 
 function stageOf(status: Stripe.Subscription.Status) {
   if (status === 'active' || status === 'trialing') return 'active' as const;
-  if (status === 'past_due' || status === 'unpaid') return 'late' as const;
+  if (status === 'past_due') return 'late' as const;
+  if (status === 'unpaid' || status === 'paused') return 'unpaid' as const;
   return status === 'canceled' || status === 'incomplete_expired' ? ('ended' as const) : ('incomplete' as const);
 }

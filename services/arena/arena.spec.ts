@@ -128,6 +128,20 @@ const isClaimed = [...isReady, claimed()];
 const isSettled = [...isClaimed, settled('100', [1, 0], ['900', '0'])];
 const isVoided = [proposed(), voided('operator', 'by hand')];
 
+describe('the priority of a match', () => {
+  const first: ArenaEvent = { type: 'MatchReady', data: { matchId, priority: 2 } };
+
+  it('is fixed with its terms and told when it is ready', () => {
+    given([proposed({ priority: 2 }), escrowed(0)])
+      .when(escrow(1))
+      .then([escrowed(1), first]);
+    const free = { priority: 2, stakeCents: '0' };
+    given([])
+      .when(propose(free))
+      .then([proposed(free), first]);
+  });
+});
+
 describe('proposing a match', () => {
   it('asks for the stakes', () => {
     given([]).when(propose()).then([proposed()]);

@@ -135,15 +135,20 @@ function propose({ data }: ProposeMatch, state: MatchState): ArenaEvent[] {
     throw new AgonError('ARENA.SAME_AGENT', 'An agent cannot meet itself in a rated match.');
   }
   const proposed: ArenaEvent = { type: 'MatchProposed', data };
-  return needed(data).length === 0 ? [proposed, { type: 'MatchReady', data: { matchId: data.matchId } }] : [proposed];
+  return needed(data).length === 0 ? [proposed, ready(data)] : [proposed];
 }
 
 function escrow(state: Known, what: string, event: ArenaEvent): ArenaEvent[] {
   const all = needed(state.terms);
   if (state.status !== 'proposed' || state.escrowed.includes(what) || !all.includes(what)) return [];
   if (state.escrowed.length + 1 < all.length) return [event];
-  return [event, { type: 'MatchReady', data: { matchId: state.terms.matchId } }];
+  return [event, ready(state.terms)];
 }
+
+const ready = ({ matchId, priority }: MatchProposed['data']): ArenaEvent => ({
+  type: 'MatchReady',
+  data: priority === undefined ? { matchId } : { matchId, priority },
+});
 
 function claim({ data, meta }: ClaimMatch, state: Known): ArenaEvent[] {
   const { matchId, runnerId, leaseMs } = data;

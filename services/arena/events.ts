@@ -93,6 +93,8 @@ export const extras = {
   bounty: bounty.optional(),
   /** What each seat pays for being run, in COMPUTE. */
   computeCents: positiveCents.optional(),
+  /** Among matches that wait, a higher one is played first. Fixed with the terms, whatever becomes of plans later. */
+  priority: z.int().min(1).max(9).optional(),
 };
 
 const matchId = z.uuid();
@@ -128,7 +130,7 @@ export const arenaEvents = defineEvents('arena', {
   StakeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
   ComputeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
   BountyEscrowed: { version: 1, schema: z.object({ matchId }) },
-  MatchReady: { version: 1, schema: z.object({ matchId }) },
+  MatchReady: { version: 2, schema: z.object({ matchId, priority: extras.priority }), upcast: { 1: same } },
   MatchClaimed: {
     version: 1,
     schema: z.object({ ...attempt, leaseUntil: z.iso.datetime() }),

@@ -35,6 +35,24 @@ describe('the queue of matches', () => {
     expect(await next(0)).toEqual([]);
   });
 
+  it('gives a higher priority first, and every fourth time whichever became ready first', async () => {
+    const { apply, ready, next } = queue();
+    ready(1, 2, 3);
+    for (const match of [4, 5, 6, 7, 8]) apply('MatchReady', match, { priority: match < 6 ? 1 : 2 });
+    expect(await next(5)).toEqual([6, 7, 8, 1, 4].map(id));
+    expect(await next(5)).toEqual([5, 2, 3].map(id));
+  });
+
+  it('keeps the priority of a match that is played again', async () => {
+    const { apply, ready, claimed, next } = queue();
+    apply('MatchReady', 1, { priority: 1 });
+    await next(1);
+    claimed(1);
+    ready(2, 3);
+    apply('MatchRequeued', 1, { attempt: 1 });
+    expect(await next(3)).toEqual([1, 2, 3].map(id));
+  });
+
   it('lets runners wait, first come first served', async () => {
     const { ready, next } = queue();
     const patient = new AbortController().signal;

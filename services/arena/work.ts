@@ -5,6 +5,7 @@ import type { ArenaEvent } from './events.js';
 interface Open {
   /** Where in the log it became ready. */
   readonly position: number;
+  readonly priority: number;
   lease: { readonly runnerId: string; readonly attempt: number; untilIso: string } | undefined;
 }
 
@@ -22,10 +23,12 @@ interface Waiter {
 
 /** How long a match that was offered to a runner is kept for it. Claiming takes a round trip. */
 const OFFER_MS = 5_000;
+/** Of so many matches that are given out, one is whichever became ready first: a low priority waits, and not for ever. */
+const FAIR_EVERY = 4;
 
 /**
- * The matches that wait for a runner, in the order in which they became ready, and the leases of those being played;
- * folded from the log. It only says what is worth trying: the lease in the match's own stream decides who plays.
+ * The matches that wait for a runner, by priority and then in the order in which they became ready, and the leases of
+ * those being played; folded from the log. It only says what is worth trying: the lease in the match's own stream decides who plays.
  */
 export class WorkQueue {
   static readonly types: readonly ArenaEvent['type'][] = [
@@ -40,7 +43,9 @@ export class WorkQueue {
 
   /** In the order of their positions, since a match keeps its place from the first time that it was ready. */
   private readonly open = new Map<string, Open>();
-  private readonly waiting = new Set<string>();
+  /** By priority. */
+  private readonly waiting = new Map<number, Set<string>>();
+  private given = 0;
   private readonly offered = new Map<string, number>();
   private readonly waiters: Waiter[] = [];
 
@@ -56,17 +61,18 @@ export class WorkQueue {
       case 'MatchReady':
       case 'MatchRequeued':
       case 'MatchReleased': {
-        const position = this.open.get(matchId)?.position ?? event.position;
-        this.open.set(matchId, { position, lease: undefined });
-        this.waiting.add(matchId);
+        const known = this.open.get(matchId);
+        const priority = known?.priority ?? (event.type === 'MatchReady' ? (event.data.priority ?? 0) : 0);
+        this.open.set(matchId, { position: known?.position ?? event.position, priority, lease: undefined });
+        this.wait(matchId, priority);
         this.serve();
         break;
       }
       case 'MatchClaimed':
       case 'LeaseExtended': {
         const { runnerId, attempt, leaseUntil: untilIso } = event.data;
-        const position = this.open.get(matchId)?.position ?? event.position;
-        this.open.set(matchId, { position, lease: { runnerId, attempt, untilIso } });
+        const { position, priority } = this.open.get(matchId) ?? { position: event.position, priority: 0 };
+        this.open.set(matchId, { position, priority, lease: { runnerId, attempt, untilIso } });
         this.taken(matchId);
         break;
       }
@@ -108,7 +114,7 @@ export class WorkQueue {
     for (const [matchId, untilMs] of this.offered) {
       if (untilMs > nowMs) continue;
       this.offered.delete(matchId);
-      this.waiting.add(matchId);
+      this.wait(matchId, this.open.get(matchId)?.priority ?? 0);
     }
     this.serve();
     return this.leases((lease) => lease.untilIso <= now);
@@ -135,32 +141,54 @@ export class WorkQueue {
     );
   }
 
+  private wait(matchId: string, priority: number): void {
+    const line = this.waiting.get(priority) ?? new Set();
+    this.waiting.set(priority, line.add(matchId));
+  }
+
   private taken(matchId: string): void {
-    this.waiting.delete(matchId);
+    for (const line of this.waiting.values()) line.delete(matchId);
     this.offered.delete(matchId);
   }
 
   private serve(): void {
     const untilMs = Date.parse(this.clock()) + OFFER_MS;
-    while (this.waiting.size > 0) {
+    while (this.heads().length > 0) {
       const waiter = this.waiters.shift();
       if (!waiter) return;
-      const matchIds = first(this.waiting, waiter.capacity);
-      for (const matchId of matchIds) {
-        this.waiting.delete(matchId);
+      const matchIds: string[] = [];
+      while (matchIds.length < waiter.capacity) {
+        const matchId = this.pick();
+        if (matchId === undefined) break;
+        this.taken(matchId);
         this.offered.set(matchId, untilMs);
+        matchIds.push(matchId);
       }
       waiter.give(matchIds);
     }
   }
+
+  private pick(): string | undefined {
+    const heads = this.heads();
+    const [best] = heads;
+    if (!best) return undefined;
+    this.given += 1;
+    const isFair = this.given % FAIR_EVERY === 0;
+    const comesFirst = (a: Head, b: Head) => (isFair ? a.position < b.position : a.priority > b.priority);
+    return heads.reduce((first, head) => (comesFirst(head, first) ? head : first), best).matchId;
+  }
+
+  /** The first of every line. */
+  private heads(): Head[] {
+    return [...this.waiting].flatMap(([priority, line]) => {
+      const matchId = line.values().next().value;
+      return matchId === undefined ? [] : [{ matchId, priority, position: this.open.get(matchId)?.position ?? 0 }];
+    });
+  }
 }
 
-/** Without copying the rest, which may be long. */
-function first<T>(items: Iterable<T>, count: number): T[] {
-  const taken: T[] = [];
-  for (const item of items) {
-    if (taken.length >= count) break;
-    taken.push(item);
-  }
-  return taken;
+interface Head {
+  readonly matchId: string;
+  readonly priority: number;
+  readonly position: number;
 }

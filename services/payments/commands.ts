@@ -39,6 +39,31 @@ export class TakeNotice extends defineCommand({
   allow: (actor) => actor.role === 'system',
 }) {}
 
+const refund = { ...payment, requestId: z.uuid() };
+
+/** Gives a payment back the way it came, or a part of it. */
+export class RequestRefund extends defineCommand({
+  type: 'RequestRefund',
+  data: z.object({ ...refund, amountCents: positiveCents.optional(), reason: because }),
+  stream,
+  allow: isStaff,
+}) {}
+
+export class RecordRefund extends defineCommand({
+  type: 'RecordRefund',
+  data: z.object({ ...refund, refundId: providerId }),
+  stream,
+  allow: isStaff,
+}) {}
+
+/** The provider has said for certain that it gave nothing back. */
+export class RefuseRefund extends defineCommand({
+  type: 'RefuseRefund',
+  data: z.object({ ...refund, reason: because }),
+  stream,
+  allow: isStaff,
+}) {}
+
 export class EndPlan extends defineCommand({
   type: 'EndPlan',
   data: z.object({ accountId: slug }),
@@ -109,6 +134,9 @@ export type PaymentCommand =
   | RecordCheckout
   | FailCheckout
   | TakeNotice
+  | RequestRefund
+  | RecordRefund
+  | RefuseRefund
   | EndPlan
   | RequestPayoutAccount
   | RecordPayoutAccount

@@ -1,7 +1,7 @@
 import { AgonError, type Decider } from '../kernel/index.js';
-import type { AskWithdrawal, PaymentCommand, RequestCheckout } from './commands.js';
+import type { AskWithdrawal, PaymentCommand, RequestCheckout, RequestRefund } from './commands.js';
 import type { PaymentEvent } from './events.js';
-import { failCheckout, takeNotice } from './notices.js';
+import { failCheckout, left, takeNotice } from './notices.js';
 import { evolve, initial, type PaymentState, paymentOf, withdrawalOf } from './state.js';
 
 /** The smallest payment that providers take, and more than anybody should lose to a typing error. */
@@ -20,6 +20,16 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
       return failCheckout(state, command.data);
     case 'TakeNotice':
       return takeNotice(command.data.notice, state);
+    case 'RequestRefund':
+      return requestRefund(command, state);
+    case 'RecordRefund': {
+      const { status } = askedRefundOf(state, command.data);
+      return status === 'requested' ? [{ type: 'RefundMade', data: command.data }] : [];
+    }
+    case 'RefuseRefund': {
+      const { status } = askedRefundOf(state, command.data);
+      return status === 'requested' ? [{ type: 'RefundRefused', data: command.data }] : [];
+    }
     case 'EndPlan': {
       const { accountId } = command.data;
       if (!state.plan || state.plan.status === 'ended') return [];
@@ -71,6 +81,38 @@ function requestCheckout({ data }: RequestCheckout, state: PaymentState): Paymen
     throw new AgonError('PAYMENTS.PLAN_RUNS', `${data.accountId} is on the plan ${planId}. End it before another one.`);
   }
   return [{ type: 'CheckoutRequested', data }];
+}
+
+/** What is on its way back already, and not yet heard of, cannot be given back again. */
+function requestRefund({ data }: RequestRefund, state: PaymentState): PaymentEvent[] {
+  const { accountId, paymentId, requestId, reason } = data;
+  const payment = paymentOf(state, paymentId);
+  if (payment.asked[requestId]) throw new AgonError('PAYMENTS.EXISTS', `There is a refund ${requestId} already.`);
+  const { order, chargeId, status } = payment;
+  if (status !== 'received' || !chargeId || order.kind === 'plan') {
+    const why =
+      order.kind === 'plan' ? "is for a plan: refund its invoice in the provider's dashboard" : `is ${status}`;
+    throw new AgonError('PAYMENTS.NOT_REFUNDABLE', `Payment ${paymentId} ${why}.`);
+  }
+  const underWay = Object.values(payment.asked)
+    .filter((asked) => asked.status === 'requested' || (asked.refundId && !payment.refunds[asked.refundId]))
+    .reduce((sum, { amountCents }) => sum + amountCents, 0n);
+  const available = left(payment) - underWay;
+  const amountCents = data.amountCents === undefined ? available : BigInt(data.amountCents);
+  if (amountCents <= 0n || amountCents > available) {
+    const message = `${available} cents of payment ${paymentId} are left to be refunded, not ${amountCents}.`;
+    throw new AgonError('PAYMENTS.REFUND_TOO_LARGE', message);
+  }
+  const idempotencyKey = `agon-refund-${requestId}`;
+  const { currency } = order;
+  const asked = { accountId, paymentId, requestId, amountCents: `${amountCents}`, currency };
+  return [{ type: 'RefundRequested', data: { ...asked, chargeId, idempotencyKey, reason } }];
+}
+
+function askedRefundOf(state: PaymentState, { paymentId, requestId }: { paymentId: string; requestId: string }) {
+  const asked = paymentOf(state, paymentId).asked[requestId];
+  if (!asked) throw new AgonError('PAYMENTS.UNKNOWN', `There is no refund ${requestId} of payment ${paymentId}.`);
+  return asked;
 }
 
 function askWithdrawal({ data }: AskWithdrawal, state: PaymentState): PaymentEvent[] {

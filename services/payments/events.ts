@@ -26,8 +26,15 @@ const dispute = z.object({
   disputeId: providerId,
   outcome: z.enum(['open', 'won', 'lost']),
 });
+/** Late is still being charged; unpaid was given up. */
+const planStatus = z.enum(['incomplete', 'active', 'late', 'unpaid', 'ended']);
 /** Whole seconds: of two notices about one thing, the later one counts, whatever order they come in. */
 const asOfS = z.int().min(0);
+
+const planClaim = {
+  ...{ accountId: slug, planId: z.string().max(40), invoiceId: providerId, claimId: providerId, ...price },
+  cause: z.enum(['refund', 'dispute']),
+};
 
 /** What the provider tells us, in our words. A notice that came over a verified webhook is a fact; nothing else is. */
 export const notice = z.discriminatedUnion('kind', [
@@ -37,10 +44,17 @@ export const notice = z.discriminatedUnion('kind', [
   dispute,
   z.object({
     ...{ kind: z.literal('plan'), accountId: slug, planId: z.string().max(40) },
-    ...{ subscriptionId: providerId, status: z.enum(['incomplete', 'active', 'late', 'ended']), asOfS },
+    ...{ subscriptionId: providerId, status: planStatus, asOfS },
   }),
   z.object({
     ...{ kind: z.literal('plan-paid'), accountId: slug, planId: z.string().max(40), invoiceId: providerId },
+    ...price,
+  }),
+  /** A refund or a dispute of what was paid for a plan; it stands until it fails or is won. */
+  z.object({ kind: z.literal('plan-claim'), ...planClaim, stands: z.boolean() }),
+  /** A transfer was taken back: so much of it in all, up to now. */
+  z.object({
+    ...{ kind: z.literal('transfer-reversed'), accountId: slug, withdrawalId: z.uuid(), transferId: providerId },
     ...price,
   }),
   z.object({
@@ -49,6 +63,7 @@ export const notice = z.discriminatedUnion('kind', [
   }),
 ]);
 
+const askedRefund = { ...payment, requestId: z.uuid() };
 const withdrawal = { accountId: slug, withdrawalId: z.uuid(), ...price };
 /**
  * What of it is taken out of the wallet, by the deposits that it came in with. Refunds and disputes of one payment can
@@ -67,6 +82,15 @@ export const paymentEvents = defineEvents('payments', {
   CheckoutFailed: { version: 1, schema: z.object({ ...payment, reason: because }) },
   PaymentReceived: { version: 1, schema: z.object({ ...payment, order, chargeId: providerId }) },
   PaymentRefunded: { version: 1, schema: refunded.extend({ taken }) },
+  /** The key of the call is fixed: from here on, the provider may have been asked. The money is taken by its notice. */
+  RefundRequested: {
+    version: 1,
+    schema: z.object({
+      ...{ ...askedRefund, ...price, chargeId: providerId, idempotencyKey: z.string().max(255), reason: because },
+    }),
+  },
+  RefundMade: { version: 1, schema: z.object({ ...askedRefund, refundId: providerId }) },
+  RefundRefused: { version: 1, schema: z.object({ ...askedRefund, reason: because }) },
   RefundFailed: { version: 1, schema: refunded.extend(returned) },
   DisputeOpened: { version: 1, schema: disputed.extend({ taken }) },
   DisputeWon: { version: 1, schema: disputed.extend(returned) },
@@ -77,13 +101,16 @@ export const paymentEvents = defineEvents('payments', {
     version: 1,
     schema: z.object({
       ...{ accountId: slug, planId: z.string().max(40), subscriptionId: providerId, asOfS },
-      status: z.enum(['incomplete', 'active', 'late', 'ended']),
+      status: planStatus,
     }),
   },
   PlanPaid: {
     version: 1,
     schema: z.object({ accountId: slug, planId: z.string().max(40), invoiceId: providerId, ...price }),
   },
+  /** The plan itself follows its subscription, not this. */
+  PlanPaymentTaken: { version: 1, schema: z.object(planClaim) },
+  PlanPaymentReturned: { version: 1, schema: z.object({ ...planClaim, returnedCents: cents }) },
   PlanEndRequested: { version: 1, schema: z.object({ accountId: slug, subscriptionId: providerId }) },
   PayoutAccountRequested: { version: 1, schema: z.object({ accountId: slug }) },
   PayoutAccountRefused: { version: 1, schema: z.object({ accountId: slug, reason: because }) },
@@ -100,6 +127,11 @@ export const paymentEvents = defineEvents('payments', {
     schema: z.object({ ...withdrawal, payoutAccountId: providerId, idempotencyKey: z.string().max(255) }),
   },
   WithdrawalPaid: { version: 1, schema: z.object({ ...withdrawal, transferId: providerId }) },
+  /** So much more of a transfer came back, and so much in all. */
+  WithdrawalReversed: {
+    version: 1,
+    schema: z.object({ ...withdrawal, transferId: providerId, totalCents: positiveCents }),
+  },
   WithdrawalFailed: { version: 1, schema: z.object({ ...withdrawal, reason: because }) },
 });
 

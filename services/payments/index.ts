@@ -1,8 +1,10 @@
 export {
   AskWithdrawal,
   EndPlan,
+  RecordTransfer,
   RequestCheckout,
   RequestPayoutAccount,
+  RequestRefund,
   TakeNotice,
 } from './commands.js';
 export {
@@ -13,7 +15,18 @@ export {
   type RealCurrency,
   realCurrency,
 } from './events.js';
+export { takeWebhook, WEBHOOK_BYTES_MAX } from './incoming.js';
 export { payments } from './module.js';
-export { type CreditPack, creditPacks, OFFER_CURRENCY, type Plan, packNamed, planNamed, plans } from './offers.js';
+export {
+  assertWithin,
+  type CreditPack,
+  creditPacks,
+  OFFER_CURRENCY,
+  type Plan,
+  packNamed,
+  planInForce,
+  planNamed,
+  plans,
+} from './offers.js';
 export { carryOut, outgoingTypes } from './outgoing.js';
-export type { CheckoutOrder, PaymentProvider, TransferOrder } from './provider.js';
+export type { CheckoutOrder, PaymentProvider, RefundOrder, TransferOrder } from './provider.js';

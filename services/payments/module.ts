@@ -7,11 +7,14 @@ import {
   FailWithdrawal,
   RecordCheckout,
   RecordPayoutAccount,
+  RecordRefund,
   RecordTransfer,
   RefusePayoutAccount,
+  RefuseRefund,
   RefuseWithdrawal,
   RequestCheckout,
   RequestPayoutAccount,
+  RequestRefund,
   TakeNotice,
 } from './commands.js';
 import { paymentDecider } from './decider.js';
@@ -24,6 +27,7 @@ export const payments = defineContext({
   decider: paymentDecider,
   commands: [
     ...[RequestCheckout, RecordCheckout, FailCheckout, TakeNotice, EndPlan],
+    ...[RequestRefund, RecordRefund, RefuseRefund],
     ...[RequestPayoutAccount, RecordPayoutAccount, RefusePayoutAccount],
     ...[AskWithdrawal, ApproveWithdrawal, RefuseWithdrawal, RecordTransfer, FailWithdrawal],
   ],

@@ -1,6 +1,15 @@
 import { AgonError, fold } from '../kernel/index.js';
 import type { Notice, PaymentEvent } from './events.js';
-import { evolve, initial, NO_PAYOUT, type NoticeOf, type Payment, type PaymentState, paymentOf } from './state.js';
+import {
+  evolve,
+  initial,
+  NO_PAYOUT,
+  type NoticeOf,
+  type Payment,
+  type PaymentState,
+  paymentOf,
+  withdrawalOf,
+} from './state.js';
 
 /** Notices come in any order, and some twice. What each does depends on what is known, never on when it came. */
 export function takeNotice(notice: Notice, state: PaymentState): PaymentEvent[] {
@@ -25,6 +34,10 @@ export function takeNotice(notice: Notice, state: PaymentState): PaymentEvent[] 
       const { kind: _kind, ...data } = notice;
       return state.invoices.includes(data.invoiceId) ? [] : [{ type: 'PlanPaid', data }];
     }
+    case 'plan-claim':
+      return claimPlan(notice, state);
+    case 'transfer-reversed':
+      return reverseTransfer(notice, state);
     case 'payout-account': {
       const { kind: _kind, ...data } = notice;
       const { asOfS, enabled } = state.payout ?? NO_PAYOUT;
@@ -80,8 +93,40 @@ function dispute(notice: NoticeOf<'dispute'>, payment: Payment): PaymentEvent[] 
   return [{ type: 'DisputeWon', data: { ...data, depositId: `${disputeId}:won`, returnedCents } }];
 }
 
+/** What was paid for a plan went to the house, so the house gives it back; whoever hears of the end first, hears it for good. */
+function claimPlan({ kind: _kind, stands, ...claim }: NoticeOf<'plan-claim'>, state: PaymentState): PaymentEvent[] {
+  const before = state.planClaims[claim.claimId];
+  if (before === 'returned' || (before === 'taken' && stands)) return [];
+  if (stands) return [{ type: 'PlanPaymentTaken', data: claim }];
+  const returnedCents = before === 'taken' ? claim.amountCents : '0';
+  return [{ type: 'PlanPaymentReturned', data: { ...claim, returnedCents } }];
+}
+
+/** The provider says how much has come back in all: what is more than was known is news. */
+function reverseTransfer(notice: NoticeOf<'transfer-reversed'>, state: PaymentState): PaymentEvent[] {
+  const { accountId, withdrawalId, transferId, amountCents: totalCents, currency } = notice;
+  const { status, amountCents: paidCents, ...known } = withdrawalOf(state, withdrawalId);
+  const isOther = status === 'paid' ? known.transferId !== transferId : status !== 'requested';
+  if (isOther) {
+    const name = `Withdrawal ${withdrawalId} is ${status}${known.transferId ? ` by ${known.transferId}` : ''}`;
+    throw new AgonError('PAYMENTS.OTHER_TRANSFER', `${name}, and transfer ${transferId} was reversed.`);
+  }
+  if (BigInt(totalCents) > BigInt(paidCents) || currency !== known.currency) {
+    const paid = `${paidCents} ${known.currency}`;
+    throw new AgonError('PAYMENTS.OTHER_AMOUNT', `${paid} were paid out, and ${totalCents} ${currency} came back.`);
+  }
+  const amountCents = BigInt(totalCents) - (known.reversedCents ?? 0n);
+  if (amountCents <= 0n) return [];
+  const withdrawal = { accountId, withdrawalId, currency, transferId };
+  const paid: PaymentEvent = { type: 'WithdrawalPaid', data: { ...withdrawal, amountCents: paidCents } };
+  const data = { ...withdrawal, amountCents: `${amountCents}`, totalCents };
+  const reversed: PaymentEvent = { type: 'WithdrawalReversed', data };
+  // What came back was paid, also if nobody has recorded that yet.
+  return status === 'paid' ? [reversed] : [paid, reversed];
+}
+
 /** What of a payment is the owner's while so much of it is claimed back: never less than nothing. */
-function left({ order, refunds, disputes }: Payment, changeCents = 0n): bigint {
+export function left({ order, refunds, disputes }: Payment, changeCents = 0n): bigint {
   const claims = [
     ...Object.values(refunds).filter(({ stage }) => stage === 'counted'),
     ...Object.values(disputes).filter(({ stage }) => stage !== 'won'),
@@ -106,7 +151,7 @@ const giveBack = (payment: Payment, amountCents: string): string =>
   (left(payment, -BigInt(amountCents)) - left(payment)).toString();
 
 /** Of two notices of one second, the one further on in a subscription's life counts. */
-const STAGES = ['incomplete', 'active', 'late', 'ended'] as const;
+const STAGES = ['incomplete', 'active', 'late', 'unpaid', 'ended'] as const;
 
 function changePlan({ kind: _kind, ...data }: NoticeOf<'plan'>, { plan }: PaymentState): PaymentEvent[] {
   const changed: PaymentEvent = { type: 'PlanChanged', data };

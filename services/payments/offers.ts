@@ -12,6 +12,9 @@ export interface Plan {
   readonly priority: number;
 }
 
+/** What a plan sets a limit to. */
+export type PlanLimit = 'agentsMax' | 'matchesPerDayMax';
+
 export const OFFER_CURRENCY = 'USD' as const;
 
 export const plans: readonly Plan[] = [
@@ -48,6 +51,30 @@ export function planNamed(planId: string): Plan {
   if (plan) return plan;
   const known = plans.map((each) => each.planId).join(', ');
   throw new AgonError('PAYMENTS.UNKNOWN_PLAN', `There is no plan ${planId}. Plans: ${known}.`);
+}
+
+/**
+ * What holds for an owner. A plan whose payment is late is still being charged for, and holds; one that was given up as
+ * unpaid, has ended, or never began is the free one.
+ */
+export function planInForce({ planId, planStatus }: { planId: string; planStatus: string }): Plan {
+  return planNamed(planStatus === 'active' || planStatus === 'late' ? planId : 'free');
+}
+
+/** Refuses one more than the plan allows, and says which plan would. */
+export function assertWithin(plan: Plan, limit: PlanLimit, used: number, accountId: string): void {
+  const allowed = plan[limit];
+  if (used < allowed) return;
+  const what = { agentsMax: 'agents', matchesPerDayMax: 'matches a day' }[limit];
+  const more = plans.find((each) => each[limit] > allowed);
+  const how = more
+    ? `The plan ${more.planId} allows ${more[limit]}: "agon plan subscribe ${accountId} ${more.planId}".`
+    : 'There is no larger plan.';
+  throw new AgonError(
+    'PAYMENTS.PLAN_LIMIT',
+    `${accountId} is on the plan ${plan.planId}, which allows ${allowed} ${what}, and has used all of them. ${how}`,
+    { planId: plan.planId, limit, allowed, used },
+  );
 }
 
 export function packNamed(packId: string): CreditPack {

@@ -14,7 +14,15 @@ import {
   SYSTEM,
 } from '../kernel/index.js';
 import { ApproveWithdrawal } from './commands.js';
-import { AskWithdrawal, carryOut, type PaymentProvider, payments, RequestCheckout, TakeNotice } from './index.js';
+import {
+  AskWithdrawal,
+  carryOut,
+  type PaymentProvider,
+  payments,
+  RequestCheckout,
+  RequestRefund,
+  TakeNotice,
+} from './index.js';
 
 const DAY_MS = 24 * 3600 * 1000;
 const clock = manualClock('2026-03-01T12:00:00.000Z');
@@ -87,6 +95,35 @@ describe('a transfer', () => {
   });
 });
 
+describe('a refund', () => {
+  it('is looked up, not made again, when its record was lost and its key forgotten', async () => {
+    const accountId = 'eve';
+    const paymentId = derivedId('payment', accountId);
+    const order = { kind: 'deposit', amountCents: '5000', currency: 'USD', clearingS: 0 } as const;
+    await send(new RequestCheckout({ accountId, paymentId, order }, meta()));
+    await send((await carryOut(await last(accountId), { provider, store, clock })) as Command);
+    const session = stripe.happen.pay(stripe.books.list('checkout.session')[0]?.id ?? '');
+    const chargeId = String(session.payment_intent);
+    const notice = { kind: 'paid', accountId, paymentId, amountCents: '5000', currency: 'USD', chargeId } as const;
+    await send(new TakeNotice({ accountId, notice }, meta()));
+    const requestId = derivedId('refund', accountId);
+    await send(new RequestRefund({ accountId, paymentId, requestId, amountCents: '2000', reason: 'late' }, meta()));
+    const event = await last(accountId);
+    const first = await carryOut(event, { provider, store, clock });
+    clock.advance(2 * DAY_MS);
+    const second = await carryOut(event, { provider, store, clock });
+    expect(second).toMatchObject({ type: 'RecordRefund', data: first?.data });
+    expect(stripe.books.list('refund')).toMatchObject([{ amount: 2000, metadata: { agon_refund: requestId } }]);
+    await send(second as Command);
+    expect(await carryOut(event, { provider, store, clock })).toBeUndefined();
+    // Somebody was quicker in the dashboard: what Stripe refuses for certain is refused.
+    const late = { accountId, paymentId, requestId: derivedId('late'), reason: 'late' };
+    await send(new RequestRefund(late, meta()));
+    stripe.happen.refund(chargeId, 3000, {});
+    expect(await carryOut(await last(accountId), { provider, store, clock })).toMatchObject({ type: 'RefuseRefund' });
+  });
+});
+
 describe('a checkout', () => {
   it('is opened once, and not again when it is there', async () => {
     const paymentId = derivedId('payment');
@@ -97,6 +134,7 @@ describe('a checkout', () => {
     expect(opened).toMatchObject({ type: 'RecordCheckout', data: { paymentId } });
     await send(opened as Command);
     expect(await carryOut(event, { provider, store, clock })).toBeUndefined();
-    expect(stripe.books.list('checkout.session')).toHaveLength(1);
+    const sessions = stripe.books.list('checkout.session');
+    expect(sessions.filter(({ metadata }) => metadata?.agon_account === 'dee')).toHaveLength(1);
   });
 });

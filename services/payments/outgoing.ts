@@ -14,8 +14,10 @@ import {
   FailWithdrawal,
   RecordCheckout,
   RecordPayoutAccount,
+  RecordRefund,
   RecordTransfer,
   RefusePayoutAccount,
+  RefuseRefund,
   streamOf,
 } from './commands.js';
 import type { PaymentEvent } from './events.js';
@@ -23,13 +25,16 @@ import type { PaymentProvider } from './provider.js';
 import { evolve, initial, type PaymentState } from './state.js';
 
 type Event<Type extends PaymentEvent['type']> = Extract<PaymentEvent, { type: Type }> & { readonly id: string };
-type Outgoing = Event<'CheckoutRequested' | 'PayoutAccountRequested' | 'WithdrawalRequested' | 'PlanEndRequested'>;
+type Outgoing = Event<
+  'CheckoutRequested' | 'PayoutAccountRequested' | 'WithdrawalRequested' | 'RefundRequested' | 'PlanEndRequested'
+>;
 
 /** The facts after which the provider has to be called. */
 export const outgoingTypes = [
   'CheckoutRequested',
   'PayoutAccountRequested',
   'WithdrawalRequested',
+  'RefundRequested',
   'PlanEndRequested',
 ] as const satisfies readonly PaymentEvent['type'][];
 
@@ -83,6 +88,18 @@ export async function carryOut(event: Outgoing, ports: OutgoingPorts): Promise<C
       return refusedAs(
         (reason) => new FailWithdrawal({ accountId, withdrawalId, reason }, meta('refused')),
         async () => record(await provider.createTransfer(event.data)),
+      );
+    }
+    case 'RefundRequested': {
+      const { accountId, paymentId, requestId } = event.data;
+      if (state.payments[paymentId]?.asked[requestId]?.status !== 'requested') return undefined;
+      const asked = { accountId, paymentId, requestId };
+      const record = ({ refundId }: { refundId: string }) => new RecordRefund({ ...asked, refundId }, meta(refundId));
+      const made = await provider.findRefund(event.data);
+      if (made) return record(made);
+      return refusedAs(
+        (reason) => new RefuseRefund({ ...asked, reason }, meta('refused')),
+        async () => record(await provider.createRefund(event.data)),
       );
     }
     case 'PlanEndRequested':

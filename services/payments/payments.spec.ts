@@ -8,19 +8,25 @@ import {
   FailCheckout,
   FailWithdrawal,
   RecordCheckout,
+  RecordRefund,
   RecordTransfer,
+  RefuseRefund,
   RefuseWithdrawal,
 } from './commands.js';
 import { paymentDecider } from './decider.js';
 import {
   AskWithdrawal,
+  assertWithin,
   EndPlan,
   type Notice,
   type Order,
   type PaymentEvent,
   payments,
+  planInForce,
+  planNamed,
   plans,
   RequestCheckout,
+  RequestRefund,
   TakeNotice,
 } from './index.js';
 
@@ -225,9 +231,78 @@ describe('refunds and disputes', () => {
   });
 });
 
+describe('a refund that staff ask for', () => {
+  const paidFor = [requested, opened, received];
+  const asking = { ...payment, requestId: derivedId('refund') };
+  const ask = (amountCents?: string, requestId = asking.requestId, actor?: Actor) =>
+    new RequestRefund({ ...asking, requestId, reason: 'late', ...(amountCents ? { amountCents } : {}) }, meta(actor));
+  const idempotencyKey = `agon-refund-${asking.requestId}`;
+  const askedFor = (amountCents: string) =>
+    event('RefundRequested', { ...asking, ...money, amountCents, chargeId: 'pi_1', idempotencyKey, reason: 'late' });
+  const made = event('RefundMade', { ...asking, refundId: 're_1' });
+  const refusedEvent = event('RefundRefused', { ...asking, reason: 'no' });
+  const other = derivedId('other refund');
+
+  it('fixes its key before anybody is asked, for what is left at most', () => {
+    given(paidFor)
+      .when(ask())
+      .then([askedFor('5000')]);
+    given(paidFor)
+      .when(ask('2000'))
+      .then([askedFor('2000')]);
+    given(paidFor).when(ask('5001')).thenRefused('PAYMENTS.REFUND_TOO_LARGE');
+    given([...paidFor, refunded])
+      .when(ask('1'))
+      .thenRefused('PAYMENTS.REFUND_TOO_LARGE');
+    given([requested, opened]).when(ask()).thenRefused('PAYMENTS.NOT_REFUNDABLE');
+    expect(allowed(ask('1', other, { id: 'ada', role: 'owner' }))).toBe(false);
+    expect(allowed(ask('1', other, { id: 'op', role: 'operator' }))).toBe(true);
+  });
+
+  it('leaves no more for the next than is not on its way', () => {
+    given([...paidFor, askedFor('3000')])
+      .when(ask('2001', other))
+      .thenRefused('PAYMENTS.REFUND_TOO_LARGE');
+    given([...paidFor, askedFor('3000'), made])
+      .when(ask('2001', other))
+      .thenRefused('PAYMENTS.REFUND_TOO_LARGE');
+    const next = event('RefundRequested', {
+      ...askedFor('5000').data,
+      ...{ requestId: other, idempotencyKey: `agon-refund-${other}` },
+    });
+    given([...paidFor, askedFor('3000'), refusedEvent])
+      .when(ask(undefined, other))
+      .then([next]);
+    given([...paidFor, askedFor('3000')])
+      .when(ask('1'))
+      .thenRefused('PAYMENTS.EXISTS');
+  });
+
+  it('is made or refused once', () => {
+    const record = new RecordRefund({ ...asking, refundId: 're_1' }, meta());
+    const refuse = new RefuseRefund({ ...asking, reason: 'no' }, meta());
+    given([...paidFor, askedFor('3000')])
+      .when(record)
+      .then([made]);
+    given([...paidFor, askedFor('3000'), made])
+      .when(record)
+      .then([]);
+    given([...paidFor, askedFor('3000'), made])
+      .when(refuse)
+      .then([]);
+    given([...paidFor, askedFor('3000')])
+      .when(refuse)
+      .then([refusedEvent]);
+    given(paidFor).when(record).thenRefused('PAYMENTS.UNKNOWN');
+  });
+});
+
 describe('a plan', () => {
-  const told = (status: 'incomplete' | 'active' | 'late' | 'ended', asOfS: number, subscriptionId = 'sub_1') =>
-    ({ kind: 'plan', accountId, planId: 'pro', subscriptionId, status, asOfS }) as const;
+  const told = (
+    status: 'incomplete' | 'active' | 'late' | 'unpaid' | 'ended',
+    asOfS: number,
+    subscriptionId = 'sub_1',
+  ) => ({ kind: 'plan', accountId, planId: 'pro', subscriptionId, status, asOfS }) as const;
   const changed = ({ kind: _kind, ...data }: ReturnType<typeof told>) => event('PlanChanged', data);
 
   it('follows the latest word about it', () => {
@@ -286,6 +361,51 @@ describe('a plan', () => {
       .then([]);
   });
 
+  it('holds while it is charged for, and is the free one when it is not', () => {
+    const inForce = (planStatus: string) => planInForce({ planId: 'team', planStatus }).planId;
+    expect(['active', 'late'].map(inForce)).toEqual(['team', 'team']);
+    expect(['incomplete', 'unpaid', 'ended'].map(inForce)).toEqual(['free', 'free', 'free']);
+    given([changed(told('late', 10))])
+      .when(tell(told('unpaid', 10)))
+      .then([changed(told('unpaid', 10))]);
+  });
+
+  it('refuses what is beyond it, and says which plan allows more', () => {
+    const used = (planId: string, count: number) => () =>
+      assertWithin(planNamed(planId), 'agentsMax', count, accountId);
+    expect(used('free', 2)).not.toThrow();
+    const refusal = {
+      code: 'PAYMENTS.PLAN_LIMIT',
+      message: expect.stringMatching(/free.*3 agents.*subscribe ada pro/),
+    };
+    expect(used('free', 3)).toThrow(expect.objectContaining(refusal));
+    expect(used('team', 200)).toThrow(expect.objectContaining({ message: expect.stringMatching(/no larger plan/) }));
+  });
+
+  const claim = { accountId, planId: 'pro', invoiceId: 'in_1', ...money, cause: 'refund' } as const;
+  const claimed = (stands: boolean) => ({ kind: 'plan-claim', ...claim, claimId: 're_1', stands }) as const;
+  const taken = event('PlanPaymentTaken', { ...claim, claimId: 're_1' });
+  const returned = (returnedCents: string) =>
+    event('PlanPaymentReturned', { ...claim, claimId: 're_1', returnedCents });
+
+  it('is paid back by the house once, and what failed or was won comes back once', () => {
+    given([])
+      .when(tell(claimed(true)))
+      .then([taken]);
+    given([taken])
+      .when(tell(claimed(true)))
+      .then([]);
+    given([taken])
+      .when(tell(claimed(false)))
+      .then([returned('5000')]);
+    given([])
+      .when(tell(claimed(false)))
+      .then([returned('0')]);
+    given([returned('0')])
+      .when(tell(claimed(true)))
+      .then([]);
+  });
+
   it('allows more the more it costs', () => {
     for (const limit of ['agentsMax', 'matchesPerDayMax', 'requestsPerMinuteMax', 'priority'] as const) {
       const values = plans.map((plan) => plan[limit]);
@@ -332,6 +452,50 @@ describe('a withdrawal', () => {
     given([ready, asked, toPay, done]).when(fail).then([]);
     given([ready, asked, toPay, failed]).when(record()).thenRefused('PAYMENTS.OTHER_TRANSFER');
     given([ready, asked, toPay, failed]).when(approve).then([]);
+  });
+
+  const cameBack = (amountCents: string, transferId = 'tr_1') =>
+    ({ kind: 'transfer-reversed', ...id, transferId, amountCents, currency: 'USD' }) as const;
+  const reversed = (amountCents: string, totalCents: string) =>
+    event('WithdrawalReversed', { ...id, currency: 'USD', transferId: 'tr_1', amountCents, totalCents });
+
+  it('comes back as far as its transfer was reversed, every part of it once', () => {
+    const isPaid = [ready, asked, toPay, done];
+    given(isPaid)
+      .when(tell(cameBack('1000')))
+      .then([reversed('1000', '1000')]);
+    given([...isPaid, reversed('1000', '1000')])
+      .when(tell(cameBack('1000')))
+      .then([]);
+    given([...isPaid, reversed('1000', '1000')])
+      .when(tell(cameBack('2500')))
+      .then([reversed('1500', '2500')]);
+    // The first of two, heard of last.
+    given([...isPaid, reversed('2500', '2500')])
+      .when(tell(cameBack('1000')))
+      .then([]);
+  });
+
+  it('was paid if it came back, whoever hears of what first', () => {
+    given([ready, asked, toPay])
+      .when(tell(cameBack('2500')))
+      .then([done, reversed('2500', '2500')]);
+    given([ready, asked, toPay, done, reversed('2500', '2500')])
+      .when(record())
+      .then([]);
+  });
+
+  it('does not come back by another transfer, or more of it than was paid', () => {
+    const isPaid = [ready, asked, toPay, done];
+    given(isPaid)
+      .when(tell(cameBack('100', 'tr_2')))
+      .thenRefused('PAYMENTS.OTHER_TRANSFER');
+    given([ready, asked])
+      .when(tell(cameBack('100')))
+      .thenRefused('PAYMENTS.OTHER_TRANSFER');
+    given(isPaid)
+      .when(tell(cameBack('2501')))
+      .thenRefused('PAYMENTS.OTHER_AMOUNT');
   });
 
   it('is refused when the wallet has not enough, and not afterwards', () => {

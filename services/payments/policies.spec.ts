@@ -88,6 +88,14 @@ describe('a withdrawal', () => {
     ]);
   });
 
+  it('is in the wallet again when its transfer was reversed, and can be withdrawn again', () => {
+    const reversal = { ...asked, amountCents: '1500', transferId: 'tr_1', totalCents: '2500' };
+    const again = { accountId, depositId: 'tr_1:reversed:2500', amountCents: '1500', currency: 'USD' };
+    expect(sent(withdrawals, 'WithdrawalReversed', reversal)).toEqual([
+      ['DepositFunds', { ...again, withdrawableAt: '2026-03-01T12:00:00.000Z' }],
+    ]);
+  });
+
   it('leaves the stakes of matches alone', () => {
     const stake = { kind: 'match', matchId: paymentId, seat: 0 };
     expect(sent(withdrawals, 'FundsHeld', { accountId, holdId: 'h', ...money, purpose: stake })).toEqual([]);

@@ -89,14 +89,14 @@ export const paidIn = definePolicy<Event<Taken>>(
 const withdrawalHoldId = (withdrawalId: string) => `withdrawal:${withdrawalId}`;
 
 type Step =
-  | Event<'WithdrawalAsked' | 'WithdrawalPaid' | 'WithdrawalFailed'>
+  | Event<'WithdrawalAsked' | 'WithdrawalPaid' | 'WithdrawalReversed' | 'WithdrawalFailed'>
   | Extract<WalletEvent, { type: 'FundsHeld' | 'HoldRefused' }>;
 
-/** Held when it is asked for, posted when it is paid, given back when it cannot be. */
+/** Held when it is asked for, posted when it is paid, given back when it cannot be or when it came back. */
 export const withdrawals = definePolicy<Step>(
   'payments.withdrawals',
-  ['WithdrawalAsked', 'FundsHeld', 'HoldRefused', 'WithdrawalPaid', 'WithdrawalFailed'],
-  ({ type, data }, meta) => {
+  ['WithdrawalAsked', 'FundsHeld', 'HoldRefused', 'WithdrawalPaid', 'WithdrawalReversed', 'WithdrawalFailed'],
+  ({ type, data, time }, meta) => {
     const { accountId } = data;
     switch (type) {
       case 'WithdrawalAsked': {
@@ -116,6 +116,12 @@ export const withdrawals = definePolicy<Step>(
       }
       case 'WithdrawalPaid':
         return [new PostHold({ accountId, holdId: withdrawalHoldId(data.withdrawalId), payoutCents: '0' }, meta(0))];
+      case 'WithdrawalReversed': {
+        // It could be withdrawn before, and can be again.
+        const { amountCents, currency, transferId, totalCents } = data;
+        const depositId = `${transferId}:reversed:${totalCents}`;
+        return [new DepositFunds({ accountId, depositId, amountCents, currency, withdrawableAt: time }, meta(0))];
+      }
       case 'WithdrawalFailed':
         return [new VoidHold({ accountId, holdId: withdrawalHoldId(data.withdrawalId) }, meta(0))];
     }

@@ -15,6 +15,15 @@ export interface TransferOrder {
   readonly idempotencyKey: string;
 }
 
+export interface RefundOrder {
+  readonly accountId: string;
+  readonly paymentId: string;
+  readonly requestId: string;
+  readonly chargeId: string;
+  readonly amountCents: string;
+  readonly idempotencyKey: string;
+}
+
 /**
  * Who takes and pays real money for us. A call that may not have been carried out fails with PAYMENTS.NO_ANSWER and is
  * tried again; one that was refused for certain fails with PAYMENTS.PROVIDER_REFUSED and is not.
@@ -30,6 +39,9 @@ export interface PaymentProvider {
   /** The transfer of this withdrawal, if the provider has one. */
   findTransfer(withdrawalId: string): Promise<{ transferId: string } | undefined>;
   createTransfer(order: TransferOrder): Promise<{ transferId: string }>;
+  /** The refund of this request, if the provider has one. */
+  findRefund(order: RefundOrder): Promise<{ refundId: string } | undefined>;
+  createRefund(order: RefundOrder): Promise<{ refundId: string }>;
   endPlan(subscriptionId: string): Promise<void>;
   /**
    * What a webhook says. Undefined when it is authentic and none of our business; refused with PAYMENTS.BAD_SIGNATURE or

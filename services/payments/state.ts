@@ -4,12 +4,22 @@ import type { Notice, Order, PaymentEvent } from './events.js';
 export interface Payment {
   readonly order: Order;
   readonly status: 'requested' | 'open' | 'failed' | 'received';
+  /** What the provider calls it, once it was paid. */
+  readonly chargeId?: string;
+  /** Refunds that we asked for. */
+  readonly asked: Readonly<Record<string, AskedRefund>>;
   readonly refunds: Readonly<Record<string, Claim<'counted' | 'failed'>>>;
   readonly disputes: Readonly<Record<string, Claim<'open' | 'won' | 'lost'>>>;
   /** What is left of it in the wallet, by deposit: the payment itself, and what came back since. */
   readonly deposits: Readonly<Record<string, bigint>>;
   /** Refunds and disputes that came before the payment itself. */
   readonly kept: readonly AfterPayment[];
+}
+
+interface AskedRefund {
+  readonly amountCents: bigint;
+  readonly status: 'requested' | 'made' | 'refused';
+  readonly refundId?: string;
 }
 
 interface Claim<Stage> {
@@ -23,6 +33,8 @@ export interface Withdrawal {
   readonly currency: 'USD' | 'EUR' | 'GBP';
   readonly status: 'asked' | 'refused' | 'requested' | 'paid' | 'failed';
   readonly transferId?: string;
+  /** What came back of it. */
+  readonly reversedCents?: bigint;
 }
 
 /** All that an owner and the payment provider have to do with each other. */
@@ -33,12 +45,14 @@ export interface PaymentState {
   readonly plan?: Omit<NoticeOf<'plan'>, 'kind' | 'accountId'>;
   readonly planEnding?: string;
   readonly invoices: readonly string[];
+  /** Refunds and disputes of what was paid for plans. */
+  readonly planClaims: Readonly<Record<string, 'taken' | 'returned'>>;
 }
 
 export type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
 type AfterPayment = NoticeOf<'refund'> | NoticeOf<'dispute'>;
 
-export const initial: PaymentState = { payments: {}, withdrawals: {}, invoices: [] };
+export const initial: PaymentState = { payments: {}, withdrawals: {}, invoices: [], planClaims: {} };
 
 export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
   switch (event.type) {
@@ -46,6 +60,7 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
       const fresh: Payment = {
         order: event.data.order,
         status: 'requested',
+        asked: {},
         refunds: {},
         disputes: {},
         deposits: {},
@@ -58,10 +73,16 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
     case 'CheckoutFailed':
       return withPayment(state, event.data.paymentId, { status: 'failed' });
     case 'PaymentReceived': {
-      const { paymentId, order } = event.data;
+      const { paymentId, order, chargeId } = event.data;
       const deposits = { [paymentId]: BigInt(order.amountCents) };
-      return withPayment(state, paymentId, { status: 'received', kept: [], deposits });
+      return withPayment(state, paymentId, { status: 'received', chargeId, kept: [], deposits });
     }
+    case 'RefundRequested':
+      return withAsked(state, event.data, { amountCents: BigInt(event.data.amountCents), status: 'requested' });
+    case 'RefundMade':
+      return withAsked(state, event.data, { status: 'made', refundId: event.data.refundId });
+    case 'RefundRefused':
+      return withAsked(state, event.data, { status: 'refused' });
     case 'NoticeKept':
       return withPayment(state, event.data.paymentId, ({ kept }) => ({ kept: [...kept, event.data.notice] }));
     case 'PaymentRefunded':
@@ -89,6 +110,11 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
     }
     case 'PlanPaid':
       return { ...state, invoices: [...state.invoices, event.data.invoiceId] };
+    case 'PlanPaymentTaken':
+    case 'PlanPaymentReturned': {
+      const stage = event.type === 'PlanPaymentTaken' ? 'taken' : 'returned';
+      return { ...state, planClaims: { ...state.planClaims, [event.data.claimId]: stage } };
+    }
     case 'PlanEndRequested':
       return { ...state, planEnding: event.data.subscriptionId };
     case 'PayoutAccountRequested':
@@ -113,6 +139,10 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
       return endWithdrawal(state, event.data.withdrawalId, { status: 'requested' });
     case 'WithdrawalPaid':
       return endWithdrawal(state, event.data.withdrawalId, { status: 'paid', transferId: event.data.transferId });
+    case 'WithdrawalReversed': {
+      const { withdrawalId, totalCents } = event.data;
+      return endWithdrawal(state, withdrawalId, { reversedCents: BigInt(totalCents) });
+    }
     case 'WithdrawalFailed':
       return endWithdrawal(state, event.data.withdrawalId, { status: 'failed' });
   }
@@ -140,6 +170,17 @@ function withPayment(
   if (!payment) return state;
   const changed = { ...payment, ...(typeof change === 'function' ? change(payment) : change) };
   return { ...state, payments: { ...state.payments, [paymentId]: changed } };
+}
+
+function withAsked(
+  state: PaymentState,
+  { paymentId, requestId }: { paymentId: string; requestId: string },
+  change: Partial<AskedRefund>,
+): PaymentState {
+  return withPayment(state, paymentId, ({ asked }) => {
+    const before = asked[requestId] ?? { amountCents: 0n, status: 'requested' };
+    return { asked: { ...asked, [requestId]: { ...before, ...change } } };
+  });
 }
 
 const withWithdrawal = (state: PaymentState, withdrawal: Withdrawal): PaymentState => ({

@@ -12,6 +12,14 @@ export class GrantCredits extends defineCommand({
   allow: isStaff,
 }) {}
 
+/** Buys credits for compute with money that is there. What they cost is the seller's to say, who sends this. */
+export class BuyCredits extends defineCommand({
+  type: 'BuyCredits',
+  data: specs.CreditsBought.schema,
+  stream,
+  allow: (actor: Actor, data) => actsFor(actor, data.accountId),
+}) {}
+
 /** Money that has come in. Once for each depositId, whatever the command's id. */
 export class DepositFunds extends defineCommand({
   type: 'DepositFunds',
@@ -103,6 +111,7 @@ export class SetBudget extends defineCommand({
 
 export type WalletCommand =
   | GrantCredits
+  | BuyCredits
   | DepositFunds
   | HoldFunds
   | PostHold

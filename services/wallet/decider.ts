@@ -1,6 +1,7 @@
 import { AgonError, type Decider, fold, unreachable } from '../kernel/index.js';
 import { type Budget, budgetsOn, type Counted, leftCents, spend, unspend, withBudget } from './budget.js';
 import type {
+  BuyCredits,
   ClawBackFunds,
   DepositFunds,
   ExpireHolds,
@@ -58,6 +59,8 @@ function evolve(state: WalletState, event: WalletEvent): WalletState {
   switch (event.type) {
     case 'CreditsGranted':
       return received(state, event.data, null);
+    case 'CreditsBought':
+      return bought(state, event.data);
     case 'FundsDeposited':
       return deposited(state, event.data);
     case 'FundsHeld':
@@ -114,6 +117,12 @@ function deposited(state: WalletState, data: Of<'FundsDeposited'>): WalletState 
   const deposit: Deposit = { amountCents: BigInt(data.amountCents), currency, clawedBack: {} };
   const after = received(state, data, data.withdrawableAt ?? null);
   return { ...after, deposits: { ...state.deposits, [depositId]: deposit } };
+}
+
+function bought(state: WalletState, { creditCents, paid }: Of<'CreditsBought'>): WalletState {
+  const { purse } = take(purseOf(state, paid.currency), BigInt(paid.amountCents), 'locked');
+  const after = withPurse(state, paid.currency, purse);
+  return withPurse(after, 'COMPUTE', put(purseOf(after, 'COMPUTE'), BigInt(creditCents)));
 }
 
 function held(state: WalletState, data: Of<'FundsHeld'>): WalletState {
@@ -197,6 +206,8 @@ function answer(command: WalletCommand, state: WalletState): WalletEvent[] {
   switch (command.type) {
     case 'GrantCredits':
       return [{ type: 'CreditsGranted', data: command.data }];
+    case 'BuyCredits':
+      return buy(command, state);
     case 'DepositFunds':
       return deposit(command, state);
     case 'HoldFunds':
@@ -230,6 +241,21 @@ function deposit({ data }: DepositFunds, state: WalletState): WalletEvent[] {
     'WALLET.DEPOSIT_DIFFERS',
     `Deposit ${data.depositId} was ${before.amountCents} cents of ${before.currency} before. Give another deposit its own id.`,
   );
+}
+
+function buy({ data }: BuyCredits, state: WalletState): WalletEvent[] {
+  const { accountId, paid } = data;
+  const { availableCents, owedCents } = purseOf(state, paid.currency);
+  if (!isMoney(paid.currency)) throw new AgonError('COMMAND.INVALID', `${paid.currency} buys nothing: it is no money.`);
+  if (owedCents > 0n) throw new AgonError('WALLET.OWED', `${accountId} owes ${owedCents} cents of ${paid.currency}.`);
+  if (availableCents < BigInt(paid.amountCents)) {
+    const has = `${accountId} has ${availableCents} cents of ${paid.currency}`;
+    throw new AgonError(
+      'WALLET.INSUFFICIENT_FUNDS',
+      `${has}, and this costs ${paid.amountCents}. Deposit more, or pay it at a checkout.`,
+    );
+  }
+  return [{ type: 'CreditsBought', data }];
 }
 
 function holdFunds({ data, meta }: HoldFunds, state: WalletState): WalletEvent[] {

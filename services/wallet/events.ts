@@ -39,6 +39,11 @@ const freeze = z.object({
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const walletEvents = defineEvents('wallet', {
   CreditsGranted: { version: 1, schema: z.object({ ...money, reason: readable(z.string().max(200)) }) },
+  /** Credits for compute, paid for with money that is in the wallet. */
+  CreditsBought: {
+    version: 1,
+    schema: z.object({ accountId: slug, packId: reference, creditCents: positiveCents, paid }),
+  },
   /** Without `withdrawableAt` a deposit is played, or goes back the way it came; it is never withdrawn. */
   FundsDeposited: {
     version: 1,

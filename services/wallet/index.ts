@@ -1,5 +1,6 @@
 export {
   AwardBounty,
+  BuyCredits,
   ClawBackFunds,
   DepositFunds,
   ExpireHolds,

@@ -1,6 +1,7 @@
 import { defineContext } from '../kernel/index.js';
 import {
   AwardBounty,
+  BuyCredits,
   ClawBackFunds,
   DepositFunds,
   ExpireHolds,
@@ -23,6 +24,7 @@ export const wallet = defineContext({
   decider: walletDecider,
   commands: [
     GrantCredits,
+    BuyCredits,
     DepositFunds,
     HoldFunds,
     PostHold,

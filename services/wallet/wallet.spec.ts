@@ -6,6 +6,7 @@ import { allowed, specification } from '../kernel/spec.js';
 import { walletDecider } from './decider.js';
 import {
   AwardBounty,
+  BuyCredits,
   ClawBackFunds,
   DepositFunds,
   ExpireHolds,
@@ -52,6 +53,46 @@ const refused = (amount: string, availableCents: string, currency?: string) => {
   const { data } = about('HoldRefused', amount, 'h1', currency);
   return { type: 'HoldRefused', data: { ...data, availableCents, reason: 'insufficient' } } as const;
 };
+
+describe('buying credits', () => {
+  const paid = { amountCents: '500', currency: 'USD' };
+  const data = { accountId: 'ada', packId: 'small', creditCents: '100000', paid };
+  const buy = (actor?: Actor) => new BuyCredits(data, meta(actor));
+  const bought: Of<'CreditsBought'> = { type: 'CreditsBought', data };
+  const deposited = (amountCents: string): Of<'FundsDeposited'> => ({
+    type: 'FundsDeposited',
+    data: { ...money(amountCents, 'USD'), depositId: 'd1' },
+  });
+
+  it('takes the price and gives the credits, if the price is there', () => {
+    given([deposited('500')])
+      .when(buy())
+      .then([bought]);
+    given([deposited('499')])
+      .when(buy())
+      .thenRefused('WALLET.INSUFFICIENT_FUNDS');
+    given([deposited('900'), bought])
+      .when(buy())
+      .thenRefused('WALLET.INSUFFICIENT_FUNDS');
+    const { purses } = fold(walletDecider, [deposited('700'), bought]);
+    expect(purses).toMatchObject({ USD: { availableCents: 200n }, COMPUTE: { availableCents: 100_000n } });
+  });
+
+  it('is for the owner, with money, and not with debts', () => {
+    const taken: Of<'FundsClawedBack'> = {
+      type: 'FundsClawedBack',
+      data: { ...money('900', 'USD'), depositId: 'd1', clawBackId: 'c', reason: 'refund', owedCents: '100' },
+    };
+    given([deposited('800'), { ...taken, data: { ...taken.data, amountCents: '100' } }])
+      .when(buy())
+      .thenRefused('WALLET.OWED');
+    given([granted('1000')])
+      .when(new BuyCredits({ ...data, paid: { ...paid, currency: 'PLAY' } }, meta()))
+      .thenRefused('COMMAND.INVALID');
+    expect(allowed(buy({ id: 'ada', role: 'owner' }))).toBe(true);
+    expect(allowed(buy({ id: 'bob', role: 'owner' }))).toBe(false);
+  });
+});
 
 describe('granting credits', () => {
   it('adds them', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { csv } from './output.js';
+import { csv } from './statement.js';
 
 describe('comma-separated values', () => {
   it.each([
