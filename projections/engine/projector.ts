@@ -15,6 +15,7 @@ export interface Committed {
   readonly to: number;
   readonly events: number;
   readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
+  readonly added: ReadonlyMap<AnyTable, readonly object[]>;
   readonly removed: ReadonlyMap<AnyTable, readonly RowKey[]>;
   readonly letters: readonly BuriedEvent[];
 }
@@ -29,6 +30,7 @@ export class Projector {
   private queue: Promise<unknown> = Promise.resolve();
   private readonly held = new Map<number, RecordedEvent>();
   private readonly types: ReadonlySet<string>;
+  private readonly rows = new WorkingSet();
 
   constructor(
     readonly view: View,
@@ -76,7 +78,7 @@ export class Projector {
       try {
         return await work();
       } finally {
-        this.position = undefined;
+        this.forget();
       }
     });
   }
@@ -84,6 +86,12 @@ export class Projector {
   /** Forgets all rows: they are built anew from the first event on. */
   reset(): Promise<void> {
     return this.exclusively(() => this.sink.reset(this.view));
+  }
+
+  /** What is known of the sink may no longer be so. */
+  private forget(): void {
+    this.position = undefined;
+    this.rows.forget();
   }
 
   private alone<T>(work: () => Promise<T>): Promise<T> {
@@ -109,18 +117,28 @@ export class Projector {
   private async takeSome(events: readonly RecordedEvent[]): Promise<number> {
     const from = await this.checkpoint();
     const letters: BuriedEvent[] = [];
-    const { mine, count, rows } = await this.fold(events, letters);
+    const { mine, count } = await this.folded(events, letters);
     const to = (events[count - 1] as RecordedEvent).position;
     try {
-      await this.commit(from, to, rows, count, letters);
+      await this.commit(from, to, count, letters);
       return count;
     } catch (error) {
       if (!isAgonError(error, 'SINK.REFUSED')) throw error;
       if (count > 1) return this.takeSome(events.slice(0, Math.ceil(count / 2)));
       const [event] = mine;
       if (!event) throw error;
-      await this.commit(from, to, new WorkingSet(), count, [this.letter(event, error)]);
+      await this.commit(from, to, count, [this.letter(event, error)]);
       return count;
+    }
+  }
+
+  private async folded(events: readonly RecordedEvent[], letters: BuriedEvent[]) {
+    try {
+      return await this.fold(events, letters);
+    } catch (error) {
+      // Half of the events are in the rows now.
+      this.rows.forget();
+      throw error;
     }
   }
 
@@ -132,13 +150,13 @@ export class Projector {
       if (!this.types.has(event.type) && this.upcast.knows(event.type)) continue;
       this.tried(event, letters, () => {
         const current = this.upcast(event);
-        for (const ref of this.view.reads(current)) want(wanted, ref);
+        for (const ref of this.view.reads(current)) this.want(wanted, ref);
         mine.push(current);
       });
     }
-    const rows = new WorkingSet();
-    await this.load(rows, wanted);
-    await this.loadMore(mine, rows, letters);
+    const { rows } = this;
+    await this.load(wanted);
+    await this.loadMore(mine, letters);
     for (const [i, event] of mine.entries()) {
       if (letters.some(({ position }) => position === event.position)) continue;
       const cut = this.tried(event, letters, () => rows.attempt(() => this.view.apply(event, rows)), i > 0);
@@ -146,27 +164,37 @@ export class Projector {
       // What the event needs depends on events before it: those first, and then it gets what it asks for.
       const before = letters.filter(({ position }) => position < event.position);
       letters.splice(0, letters.length, ...before);
-      return { mine: mine.slice(0, i), rows, count: events.findIndex(({ position }) => position === event.position) };
+      return { mine: mine.slice(0, i), count: events.findIndex(({ position }) => position === event.position) };
     }
-    return { mine, rows, count: events.length };
+    return { mine, count: events.length };
   }
 
-  private async load(rows: WorkingSet, wanted: ReadonlyMap<AnyTable, ReadonlyMap<string, RowKey>>): Promise<void> {
+  private async load(wanted: ReadonlyMap<AnyTable, ReadonlyMap<string, RowKey>>): Promise<void> {
     for (const [table, keys] of wanted) {
-      for (const row of await this.sink.load(table, [...keys.values()])) rows.load(table, row);
+      for (const row of await this.sink.load(table, [...keys.values()])) this.rows.load(table, row);
+      for (const text of keys.keys()) this.rows.learn(table, text);
     }
   }
 
-  private async loadMore(events: readonly RecordedEvent[], rows: WorkingSet, letters: BuriedEvent[]): Promise<void> {
+  private want(wanted: Map<AnyTable, Map<string, RowKey>>, { table, key }: RowRef): void {
+    const text = keyText(key);
+    if (this.rows.knows(table, text)) return;
+    const keys = wanted.get(table);
+    if (keys) keys.set(text, key);
+    else wanted.set(table, new Map([[text, key]]));
+  }
+
+  private async loadMore(events: readonly RecordedEvent[], letters: BuriedEvent[]): Promise<void> {
     if (!this.view.more) return;
+    const { rows } = this;
     const wanted = new Map<AnyTable, Map<string, RowKey>>();
     const ranges: RangeRef[] = [];
     for (const event of events) {
       this.tried(event, letters, () => {
-        for (const ref of this.view.more?.(event, rows) ?? []) 'key' in ref ? want(wanted, ref) : ranges.push(ref);
+        for (const ref of this.view.more?.(event, rows) ?? []) 'key' in ref ? this.want(wanted, ref) : ranges.push(ref);
       });
     }
-    await this.load(rows, wanted);
+    await this.load(wanted);
     for (const range of ranges) rows.loadRange(range, await this.sink.find(range.table, range.match));
   }
 
@@ -187,37 +215,30 @@ export class Projector {
     return { group: groupOf(this.view), position, eventId, type, version, code, message, attempts: 1 };
   }
 
-  private async commit(from: number, to: number, rows: WorkingSet, events: number, letters: readonly BuriedEvent[]) {
+  private async commit(from: number, to: number, events: number, letters: readonly BuriedEvent[]) {
     if (letters.length > 0 && this.buried + letters.length > LETTERS_MAX) {
+      this.forget();
       throw new AgonError(
         'PROJECTION.TOO_MANY_DEAD_LETTERS',
         `${this.view.name} has put ${this.buried} events aside and stops here: ${letters[0]?.message}`,
       );
     }
-    const [changes, removed] = [rows.changes(), rows.removed()];
-    const also: Also = { removed, letters };
+    const [changes, added, removed] = [this.rows.changes(), this.rows.added(), this.rows.removed()];
+    const also: Also = { added, removed, letters };
     try {
       await this.sink.commit(this.view, from, to, changes, also);
     } catch (error) {
-      this.position = undefined;
+      this.forget();
       throw error;
     }
     this.position = to;
     this.buried += letters.length;
-    this.onCommitted({ view: this.view, to, events, changes, removed, letters });
+    this.rows.settle();
+    this.onCommitted({ view: this.view, to, events, changes, added, removed, letters });
   }
 }
 
 export const groupOf = (view: View): string => `projection.${view.name}`;
-
-function want(wanted: Map<AnyTable, Map<string, RowKey>>, { table, key }: RowRef): void {
-  let keys = wanted.get(table);
-  if (!keys) {
-    keys = new Map();
-    wanted.set(table, keys);
-  }
-  keys.set(keyText(key), key);
-}
 
 /** By position, each once, and only what is beyond the checkpoint. Most batches are in order already. */
 function inOrder(events: readonly RecordedEvent[], from: number): readonly RecordedEvent[] {

@@ -1,9 +1,13 @@
-import { type EventStore, isAgonError, type Upcaster } from '../../services/kernel/index.js';
+import { type EventStore, isAgonError, type RecordedEvent, type Upcaster } from '../../services/kernel/index.js';
 import { Projector } from './projector.js';
 import type { BuriedEvent, RebuildingSink } from './sink.js';
 import type { View } from './view.js';
 
-const BATCH_EVENTS = 10_000;
+/** A row that changes often is written once a batch: the longer a batch, the less is written. */
+export const BATCH_EVENTS = 20_000;
+
+/** Pages of the log that are kept for others. */
+const SHARED_PAGES = 3;
 
 export interface BuildProgress {
   readonly position: number;
@@ -17,7 +21,7 @@ export interface BuildProgress {
 export interface BuildOptions {
   readonly view: View;
   readonly sink: RebuildingSink;
-  readonly store: EventStore;
+  readonly store: Pick<EventStore, 'readAll' | 'lastPosition'>;
   readonly upcast: Upcaster;
   readonly batchEvents?: number;
   /** Interrupts between two batches; the build stays and can be resumed. */
@@ -74,6 +78,7 @@ export async function rebuild(options: BuildOptions): Promise<Built> {
   for (;;) {
     if (!(await catchUp())) break;
     const letters = await beside.letters(view);
+    await sink.polish(view);
     try {
       if (!(await swap())) break;
       await tell('swapped');
@@ -84,4 +89,28 @@ export async function rebuild(options: BuildOptions): Promise<Built> {
     }
   }
   return { swapped: false, position, events, letters: await beside.letters(view) };
+}
+
+/** Full pages of a log, kept for whoever reads the same ones a moment later: views that are built at the same time. */
+export function sharedPages(store: EventStore): BuildOptions['store'] {
+  const pages = new Map<string, Promise<readonly RecordedEvent[]>>();
+  return {
+    lastPosition: () => store.lastPosition(),
+    readAll: async (options) => {
+      const name = `${options?.after} ${options?.limit}`;
+      const found = pages.get(name) ?? store.readAll(options);
+      pages.delete(name);
+      pages.set(name, found);
+      if (pages.size > SHARED_PAGES) pages.delete([...pages.keys()][0] as string);
+      try {
+        const page = await found;
+        // The end of the log grows.
+        if (page.length !== options?.limit) pages.delete(name);
+        return page;
+      } catch (error) {
+        pages.delete(name);
+        throw error;
+      }
+    },
+  };
 }

@@ -17,6 +17,11 @@ import {
 export interface Rows {
   get<Row extends object>(table: Table<Row>, ...key: KeyPart[]): Row | undefined;
   put<Row extends object>(table: Table<Row>, row: Row): void;
+  /**
+   * A row that cannot be there yet, because its key names the event that makes it. It is inserted without a look, and
+   * is not read again while events are taken in: such a table is written here and read by queries.
+   */
+  add<Row extends object>(table: Table<Row>, row: Row): void;
   remove<Row extends object>(table: Table<Row>, ...key: KeyPart[]): void;
   /** Every row with these values, in no particular order. `more` has to have asked for them. */
   where<Row extends object>(table: Table<Row>, match: { readonly [Column in keyof Row]?: Row[Column] }): Row[];
@@ -66,26 +71,50 @@ export function defineView<E extends DomainEvent>(spec: {
 }
 
 interface Kept {
-  /** Undefined once it is removed. */
+  /** Undefined if there is none. */
   readonly row: object | undefined;
   /** Of a row that was removed. */
   readonly key: RowKey | undefined;
   readonly changed: boolean;
+  /** Whether events asked for it: what one asked for, another one will. */
+  readonly asked: boolean;
 }
 
-type Held = Map<string, Kept>;
+interface Held {
+  readonly rows: Map<string, Kept>;
+  /** What has changed since the last commit, and is to be written. */
+  changed: string[];
+  added: object[];
+}
 
-/** The rows of one batch: what was loaded, and what has changed since. */
+/** More rows than this are not kept from batch to batch. */
+const KEPT_ROWS_MAX = 50_000;
+
+/**
+ * The rows that a view is at work on: what was loaded, and what has changed since. It is kept from one commit to the next,
+ * so that rows which many events change are loaded once. Nobody else writes them: rows move with the view's checkpoint,
+ * and a commit from a checkpoint that has moved is refused.
+ */
 export class WorkingSet implements Rows {
-  private readonly rows = new Map<AnyTable, Held>();
+  private readonly tables = new Map<AnyTable, Held>();
   private readonly ranges = new Set<string>();
   /** How to undo what the event in hand has done so far: where, what, and what was there before. */
   private journal: [Held, string, Kept | undefined][] = [];
+  private addedSince: Held[] = [];
+
+  /** Whether it is known what this row is, or that there is none. */
+  knows(table: AnyTable, text: string): boolean {
+    return this.tables.get(table)?.rows.has(text) ?? false;
+  }
 
   load(table: AnyTable, row: object): void {
-    const held = this.held(table);
-    const text = rowText(table, row);
-    if (!held.has(text)) held.set(text, { row, key: undefined, changed: false });
+    this.learn(table, rowText(table, row), row);
+  }
+
+  /** There is no such row, unless it was loaded. */
+  learn(table: AnyTable, text: string, row?: object): void {
+    const { rows } = this.held(table);
+    if (!rows.has(text)) rows.set(text, { row, key: undefined, changed: false, asked: true });
   }
 
   loadRange({ table, match }: RangeRef, rows: readonly object[]): void {
@@ -94,33 +123,42 @@ export class WorkingSet implements Rows {
   }
 
   get<Row extends object>(table: Table<Row>, ...key: KeyPart[]): Row | undefined {
-    return this.rows.get(table)?.get(keyText(key))?.row as Row | undefined;
+    return this.tables.get(table)?.rows.get(keyText(key))?.row as Row | undefined;
   }
 
   put<Row extends object>(table: Table<Row>, row: Row): void {
-    this.change(this.held(table), rowText(table, row), { row, key: undefined, changed: true });
+    this.change(this.held(table), rowText(table, row), row, undefined);
+  }
+
+  add<Row extends object>(table: Table<Row>, row: Row): void {
+    const held = this.held(table);
+    held.added.push(row);
+    this.addedSince.push(held);
   }
 
   remove<Row extends object>(table: Table<Row>, ...key: KeyPart[]): void {
-    this.change(this.held(table), keyText(key), { row: undefined, key, changed: true });
+    this.change(this.held(table), keyText(key), undefined, key);
   }
 
   where<Row extends object>(table: Table<Row>, match: { readonly [Column in keyof Row]?: Row[Column] }): Row[] {
     if (!this.ranges.has(rangeText(table, match as Match))) throw new RangeNotLoaded(table.name);
-    const all = [...(this.rows.get(table)?.values() ?? [])].map(({ row }) => row as Row | undefined);
+    const all = [...(this.tables.get(table)?.rows.values() ?? [])].map(({ row }) => row as Row | undefined);
     return all.filter((row) => row !== undefined).filter((row) => fitsMatch(row, match as Match));
   }
 
   /** Lets an event do its changes; if it fails, none of them happened. */
   attempt(change: () => void): void {
     this.journal = [];
+    this.addedSince = [];
     try {
       change();
     } catch (error) {
       for (const [held, text, before] of this.journal.reverse()) {
-        if (before) held.set(text, before);
-        else held.delete(text);
+        if (!before?.changed) held.changed.pop();
+        if (before) held.rows.set(text, before);
+        else held.rows.delete(text);
       }
+      for (const held of this.addedSince) held.added.pop();
       throw error;
     }
   }
@@ -135,12 +173,41 @@ export class WorkingSet implements Rows {
     return this.collect(({ key }) => key);
   }
 
+  added(): ReadonlyMap<AnyTable, readonly object[]> {
+    return new Map(
+      [...this.tables].filter(([, { added }]) => added.length > 0).map(([table, held]) => [table, held.added]),
+    );
+  }
+
+  /** All of it was committed. What is worth knowing for the next batch stays. */
+  settle(): void {
+    let kept = 0;
+    for (const held of this.tables.values()) {
+      for (const text of held.changed) {
+        const now = held.rows.get(text);
+        if (now?.asked) held.rows.set(text, { row: now.row, key: undefined, changed: false, asked: true });
+        else held.rows.delete(text);
+      }
+      held.changed = [];
+      held.added = [];
+      kept += held.rows.size;
+    }
+    // A range is the whole of something: too much to keep for one event that wanted it.
+    if (kept > KEPT_ROWS_MAX || this.ranges.size > 0) this.forget();
+  }
+
+  forget(): void {
+    this.tables.clear();
+    this.ranges.clear();
+  }
+
   private collect<T>(pick: (kept: Kept) => T | undefined): Map<AnyTable, T[]> {
     const found = new Map<AnyTable, T[]>();
-    for (const [table, held] of this.rows) {
+    for (const [table, held] of this.tables) {
       const picked: T[] = [];
-      for (const kept of held.values()) {
-        const each = kept.changed ? pick(kept) : undefined;
+      for (const text of held.changed) {
+        const kept = held.rows.get(text);
+        const each = kept?.changed ? pick(kept) : undefined;
         if (each !== undefined) picked.push(each);
       }
       if (picked.length > 0) found.set(table, picked);
@@ -148,16 +215,18 @@ export class WorkingSet implements Rows {
     return found;
   }
 
-  private change(held: Held, text: string, kept: Kept): void {
-    this.journal.push([held, text, held.get(text)]);
-    held.set(text, kept);
+  private change(held: Held, text: string, row: object | undefined, key: RowKey | undefined): void {
+    const before = held.rows.get(text);
+    this.journal.push([held, text, before]);
+    if (!before?.changed) held.changed.push(text);
+    held.rows.set(text, { row, key, changed: true, asked: before?.asked ?? false });
   }
 
   private held(table: AnyTable): Held {
-    let held = this.rows.get(table);
+    let held = this.tables.get(table);
     if (!held) {
-      held = new Map();
-      this.rows.set(table, held);
+      held = { rows: new Map(), changed: [], added: [] };
+      this.tables.set(table, held);
     }
     return held;
   }
