@@ -20,6 +20,12 @@ export interface Committed {
   readonly letters: readonly BuriedEvent[];
 }
 
+interface Writing {
+  readonly events: readonly RecordedEvent[];
+  readonly to: number;
+  readonly done: Promise<void>;
+}
+
 /**
  * Takes batches of events into one view. Replayed and duplicated events are recognised by their position, and an event
  * that the view cannot take in is put aside with its error, so that the view goes on.
@@ -31,6 +37,8 @@ export class Projector {
   private readonly held = new Map<number, RecordedEvent>();
   private readonly types: ReadonlySet<string>;
   private readonly rows = new WorkingSet();
+  /** The commit under way, while what comes next is being folded. */
+  private writing: Writing | undefined;
 
   constructor(
     readonly view: View,
@@ -56,6 +64,19 @@ export class Projector {
   }
 
   /**
+   * As `project`, but the commit may still be under way when it returns, so that the next events can be read and folded
+   * meanwhile. There is never more than one, and rows and checkpoint of each still move together.
+   */
+  ahead(events: readonly RecordedEvent[]): Promise<void> {
+    return this.alone(() => this.takeAhead(events));
+  }
+
+  /** Waits until all that was taken in is committed. */
+  flush(): Promise<void> {
+    return this.alone(async () => void (await this.written()));
+  }
+
+  /**
    * Takes events as a bus delivers them, where the order across streams may be any. They are taken in by their position
    * as soon as none before them is missing: positions are dense, or else the source says up to where it is complete.
    */
@@ -75,6 +96,7 @@ export class Projector {
   /** Runs while no event is taken in; what the sink says of the checkpoint is asked for again afterwards. */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
     return this.alone(async () => {
+      await this.written();
       try {
         return await work();
       } finally {
@@ -107,7 +129,41 @@ export class Projector {
     return run;
   }
 
+  private async takeAhead(events: readonly RecordedEvent[]): Promise<void> {
+    const from = this.writing?.to ?? (await this.checkpoint());
+    const next = inOrder(events, from);
+    if (next.length === 0) return;
+    const letters: BuriedEvent[] = [];
+    const { count } = await this.folded(next, letters);
+    const stands = await this.written();
+    // Whatever is out of the ordinary is done again, one step after the other.
+    if (!stands || letters.length > 0 || count < next.length) {
+      this.rows.forget();
+      return this.take(next);
+    }
+    const to = (next.at(-1) as RecordedEvent).position;
+    const done = this.commit(from, to, count, letters);
+    done.catch(() => {});
+    this.writing = { events: next, to, done };
+  }
+
+  /** Waits for the commit under way. False if it was refused and done again: what was folded on top of it is void. */
+  private async written(): Promise<boolean> {
+    const { writing } = this;
+    this.writing = undefined;
+    try {
+      await writing?.done;
+      return true;
+    } catch (error) {
+      this.forget();
+      if (!isAgonError(error, 'SINK.REFUSED')) throw error;
+      await this.take(writing?.events ?? []);
+      return false;
+    }
+  }
+
   private async take(events: readonly RecordedEvent[]): Promise<void> {
+    await this.written();
     const from = await this.checkpoint();
     let rest = inOrder(events, from);
     while (rest.length > 0) rest = rest.slice(await this.takeSome(rest));
@@ -146,6 +202,10 @@ export class Projector {
   private async fold(events: readonly RecordedEvent[], letters: BuriedEvent[]) {
     const mine: RecordedEvent[] = [];
     const wanted = new Map<AnyTable, Map<string, RowKey>>();
+    if (this.rows.heavy) {
+      await this.writing?.done.catch(() => {});
+      this.rows.forget();
+    }
     for (const event of events) {
       if (!this.types.has(event.type) && this.upcast.knows(event.type)) continue;
       this.tried(event, letters, () => {
@@ -195,6 +255,8 @@ export class Projector {
       });
     }
     await this.load(wanted);
+    // Single rows that a commit under way writes are known here; a range may hold some that only the sink will know.
+    if (ranges.length > 0) await this.writing?.done.catch(() => {});
     for (const range of ranges) rows.loadRange(range, await this.sink.find(range.table, range.match));
   }
 
@@ -223,7 +285,7 @@ export class Projector {
         `${this.view.name} has put ${this.buried} events aside and stops here: ${letters[0]?.message}`,
       );
     }
-    const [changes, added, removed] = [this.rows.changes(), this.rows.added(), this.rows.removed()];
+    const { changes, added, removed, release } = this.rows.take();
     const also: Also = { added, removed, letters };
     try {
       await this.sink.commit(this.view, from, to, changes, also);
@@ -233,7 +295,7 @@ export class Projector {
     }
     this.position = to;
     this.buried += letters.length;
-    this.rows.settle();
+    release();
     this.onCommitted({ view: this.view, to, events, changes, added, removed, letters });
   }
 }

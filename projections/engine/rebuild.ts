@@ -47,22 +47,24 @@ export interface Built {
 export async function rebuild(options: BuildOptions): Promise<Built> {
   const { view, sink, store, upcast, signal, onProgress = () => {}, exclusively = (work) => work() } = options;
   const beside = await sink.beside(view);
-  const projector = new Projector(view, beside, upcast);
-  let position = await projector.checkpoint();
   let events = 0;
+  const projector = new Projector(view, beside, upcast, (committed) => {
+    position = committed.to;
+    events += committed.events;
+  });
+  let position = await projector.checkpoint();
   const tell = async (phase: BuildProgress['phase']) =>
     onProgress({ position, total: Math.max(position, await store.lastPosition()), events, phase });
 
   const catchUp = async (): Promise<boolean> => {
-    for (;;) {
-      if (signal?.aborted) return false;
-      const page = await store.readAll({ after: position, limit: options.batchEvents ?? BATCH_EVENTS });
+    for (let after = position; ; ) {
+      const page = signal?.aborted ? [] : await store.readAll({ after, limit: options.batchEvents ?? BATCH_EVENTS });
       const last = page.at(-1);
-      if (!last) return true;
-      await projector.project(page);
-      position = last.position;
-      events += page.length;
+      if (last) await projector.ahead(page);
+      else await projector.flush();
       await tell('building');
+      if (!last) return !signal?.aborted;
+      after = last.position;
     }
   };
 

@@ -87,6 +87,14 @@ interface Held {
   added: object[];
 }
 
+/** Every row that changed, once, in its final form; rows that are new; and the keys of those that are gone. */
+interface Taken {
+  readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
+  readonly added: ReadonlyMap<AnyTable, readonly object[]>;
+  readonly removed: ReadonlyMap<AnyTable, readonly RowKey[]>;
+  release(): void;
+}
+
 /** More rows than this are not kept from batch to batch. */
 const KEPT_ROWS_MAX = 50_000;
 
@@ -163,56 +171,44 @@ export class WorkingSet implements Rows {
     }
   }
 
-  /** Every row that changed, once, in its final form. */
-  changes(): ReadonlyMap<AnyTable, readonly object[]> {
-    return this.collect(({ row }) => row);
-  }
-
-  /** The keys of rows that are gone. */
-  removed(): ReadonlyMap<AnyTable, readonly RowKey[]> {
-    return this.collect(({ key }) => key);
-  }
-
-  added(): ReadonlyMap<AnyTable, readonly object[]> {
-    return new Map(
-      [...this.tables].filter(([, { added }]) => added.length > 0).map(([table, held]) => [table, held.added]),
-    );
-  }
-
-  /** All of it was committed. What is worth knowing for the next batch stays. */
-  settle(): void {
-    let kept = 0;
-    for (const held of this.tables.values()) {
+  /** What is to be committed. It counts as done from here on; `release` lets go of what nobody asks for, once it is. */
+  take(): Taken {
+    const changes = new Map<AnyTable, object[]>();
+    const removed = new Map<AnyTable, RowKey[]>();
+    const added = new Map<AnyTable, readonly object[]>();
+    const settled: [Held, string, Kept][] = [];
+    for (const [table, held] of this.tables) {
+      const [rows, keys]: [object[], RowKey[]] = [[], []];
       for (const text of held.changed) {
-        const now = held.rows.get(text);
-        if (now?.asked) held.rows.set(text, { row: now.row, key: undefined, changed: false, asked: true });
-        else held.rows.delete(text);
+        const { row, key, asked } = held.rows.get(text) as Kept;
+        if (row) rows.push(row);
+        else if (key) keys.push(key);
+        const now = { row, key: undefined, changed: false, asked };
+        held.rows.set(text, now);
+        if (!asked) settled.push([held, text, now]);
       }
+      if (rows.length > 0) changes.set(table, rows);
+      if (keys.length > 0) removed.set(table, keys);
+      if (held.added.length > 0) added.set(table, held.added);
       held.changed = [];
       held.added = [];
-      kept += held.rows.size;
     }
-    // A range is the whole of something: too much to keep for one event that wanted it.
-    if (kept > KEPT_ROWS_MAX || this.ranges.size > 0) this.forget();
+    const release = () => {
+      for (const [held, text, now] of settled) if (held.rows.get(text) === now) held.rows.delete(text);
+    };
+    return { changes, added, removed, release };
+  }
+
+  /** Too much to keep: a great many rows, or a range, which is the whole of something, for one event that wanted it. */
+  get heavy(): boolean {
+    let kept = 0;
+    for (const { rows } of this.tables.values()) kept += rows.size;
+    return kept > KEPT_ROWS_MAX || this.ranges.size > 0;
   }
 
   forget(): void {
     this.tables.clear();
     this.ranges.clear();
-  }
-
-  private collect<T>(pick: (kept: Kept) => T | undefined): Map<AnyTable, T[]> {
-    const found = new Map<AnyTable, T[]>();
-    for (const [table, held] of this.tables) {
-      const picked: T[] = [];
-      for (const text of held.changed) {
-        const kept = held.rows.get(text);
-        const each = kept?.changed ? pick(kept) : undefined;
-        if (each !== undefined) picked.push(each);
-      }
-      if (picked.length > 0) found.set(table, picked);
-    }
-    return found;
   }
 
   private change(held: Held, text: string, row: object | undefined, key: RowKey | undefined): void {
