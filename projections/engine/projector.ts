@@ -20,10 +20,12 @@ export interface Committed {
   readonly letters: readonly BuriedEvent[];
 }
 
-interface Writing {
-  readonly events: readonly RecordedEvent[];
+/** Events that are in the rows of the working set, and not committed yet. */
+interface Folded {
+  readonly from: number;
   readonly to: number;
-  readonly done: Promise<void>;
+  readonly events: number;
+  readonly letters: BuriedEvent[];
 }
 
 /**
@@ -37,8 +39,9 @@ export class Projector {
   private readonly held = new Map<number, RecordedEvent>();
   private readonly types: ReadonlySet<string>;
   private readonly rows = new WorkingSet();
-  /** The commit under way, while what comes next is being folded. */
-  private writing: Writing | undefined;
+  private folding: Folded | undefined;
+  /** The commit under way, while what comes next is being folded, and where it will have come to. */
+  private writing: { readonly to: number; readonly done: Promise<void> } | undefined;
 
   constructor(
     readonly view: View,
@@ -64,16 +67,17 @@ export class Projector {
   }
 
   /**
-   * As `project`, but the commit may still be under way when it returns, so that the next events can be read and folded
-   * meanwhile. There is never more than one, and rows and checkpoint of each still move together.
+   * For long stretches: folds the events and returns. So many of them are committed together, while the next are being
+   * read and folded; there is one commit at a time, and rows and checkpoint of each move together. If one fails, what was
+   * folded since the last is void, and the caller goes on from the checkpoint.
    */
-  ahead(events: readonly RecordedEvent[]): Promise<void> {
-    return this.alone(() => this.takeAhead(events));
+  ahead(events: readonly RecordedEvent[], batchEvents: number): Promise<void> {
+    return this.alone(() => this.voidIfItFails(() => this.takeAhead(events, batchEvents)));
   }
 
   /** Waits until all that was taken in is committed. */
   flush(): Promise<void> {
-    return this.alone(async () => void (await this.written()));
+    return this.alone(() => this.voidIfItFails(() => this.written()));
   }
 
   /**
@@ -96,7 +100,7 @@ export class Projector {
   /** Runs while no event is taken in; what the sink says of the checkpoint is asked for again afterwards. */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
     return this.alone(async () => {
-      await this.written();
+      await this.voidIfItFails(() => this.written());
       try {
         return await work();
       } finally {
@@ -113,6 +117,8 @@ export class Projector {
   /** What is known of the sink may no longer be so. */
   private forget(): void {
     this.position = undefined;
+    this.folding = undefined;
+    this.writing = undefined;
     this.rows.forget();
   }
 
@@ -129,41 +135,57 @@ export class Projector {
     return run;
   }
 
-  private async takeAhead(events: readonly RecordedEvent[]): Promise<void> {
-    const from = this.writing?.to ?? (await this.checkpoint());
-    const next = inOrder(events, from);
-    if (next.length === 0) return;
-    const letters: BuriedEvent[] = [];
-    const { count } = await this.folded(next, letters);
-    const stands = await this.written();
-    // Whatever is out of the ordinary is done again, one step after the other.
-    if (!stands || letters.length > 0 || count < next.length) {
-      this.rows.forget();
-      return this.take(next);
+  private async takeAhead(events: readonly RecordedEvent[], batchEvents: number): Promise<void> {
+    let at = this.folding?.to ?? this.writing?.to ?? (await this.checkpoint());
+    for (let rest = inOrder(events, at); rest.length > 0; ) {
+      await this.lighten();
+      const before = this.folding ?? { from: at, to: at, events: 0, letters: [] };
+      const { count } = await this.fold(rest, before.letters);
+      at = (rest[count - 1] as RecordedEvent).position;
+      this.folding = { ...before, to: at, events: before.events + count };
+      rest = rest.slice(count);
+      if (rest.length > 0) await this.written();
+      else if (this.folding.events >= batchEvents) await this.write();
     }
-    const to = (next.at(-1) as RecordedEvent).position;
-    const done = this.commit(from, to, count, letters);
-    done.catch(() => {});
-    this.writing = { events: next, to, done };
   }
 
-  /** Waits for the commit under way. False if it was refused and done again: what was folded on top of it is void. */
-  private async written(): Promise<boolean> {
-    const { writing } = this;
+  private async lighten(): Promise<void> {
+    if (!this.rows.heavy) return;
+    await this.written();
+    this.rows.forget();
+  }
+
+  /** Starts to commit what is folded, once the commit before it is done. */
+  private async write(): Promise<void> {
+    await this.writing?.done;
+    const { folding } = this;
+    this.folding = undefined;
+    if (!folding) return;
+    const done = this.commit(folding.from, folding.to, folding.events, folding.letters);
+    // Looked at with the next one.
+    done.catch(() => {});
+    this.writing = { to: folding.to, done };
+  }
+
+  private async written(): Promise<void> {
+    await this.write();
+    await this.writing?.done;
     this.writing = undefined;
+  }
+
+  private async voidIfItFails(work: () => Promise<void>): Promise<void> {
     try {
-      await writing?.done;
-      return true;
+      await work();
     } catch (error) {
+      // One commit may still be under way. Whether it comes through is for the checkpoint to say.
+      await this.writing?.done.catch(() => {});
       this.forget();
-      if (!isAgonError(error, 'SINK.REFUSED')) throw error;
-      await this.take(writing?.events ?? []);
-      return false;
+      throw error;
     }
   }
 
   private async take(events: readonly RecordedEvent[]): Promise<void> {
-    await this.written();
+    await this.voidIfItFails(() => this.written());
     const from = await this.checkpoint();
     let rest = inOrder(events, from);
     while (rest.length > 0) rest = rest.slice(await this.takeSome(rest));
@@ -171,6 +193,7 @@ export class Projector {
 
   /** Commits as many of the events as can go together, and returns how many. */
   private async takeSome(events: readonly RecordedEvent[]): Promise<number> {
+    await this.lighten();
     const from = await this.checkpoint();
     const letters: BuriedEvent[] = [];
     const { mine, count } = await this.folded(events, letters);
@@ -202,10 +225,6 @@ export class Projector {
   private async fold(events: readonly RecordedEvent[], letters: BuriedEvent[]) {
     const mine: RecordedEvent[] = [];
     const wanted = new Map<AnyTable, Map<string, RowKey>>();
-    if (this.rows.heavy) {
-      await this.writing?.done.catch(() => {});
-      this.rows.forget();
-    }
     for (const event of events) {
       if (!this.types.has(event.type) && this.upcast.knows(event.type)) continue;
       this.tried(event, letters, () => {
@@ -256,7 +275,7 @@ export class Projector {
     }
     await this.load(wanted);
     // Single rows that a commit under way writes are known here; a range may hold some that only the sink will know.
-    if (ranges.length > 0) await this.writing?.done.catch(() => {});
+    if (ranges.length > 0) await this.writing?.done;
     for (const range of ranges) rows.loadRange(range, await this.sink.find(range.table, range.match));
   }
 

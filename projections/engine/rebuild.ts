@@ -6,8 +6,10 @@ import type { View } from './view.js';
 /** A row that changes often is written once a batch: the longer a batch, the less is written. */
 export const BATCH_EVENTS = 20_000;
 
+/** Events are read in short pages, and gone before the collector of garbage has to carry them along. */
+const PAGE_EVENTS = 2_048;
 /** Pages of the log that are kept for others. */
-const SHARED_PAGES = 3;
+const SHARED_PAGES = 8;
 
 export interface BuildProgress {
   readonly position: number;
@@ -46,6 +48,7 @@ export interface Built {
  */
 export async function rebuild(options: BuildOptions): Promise<Built> {
   const { view, sink, store, upcast, signal, onProgress = () => {}, exclusively = (work) => work() } = options;
+  const { batchEvents = BATCH_EVENTS } = options;
   const beside = await sink.beside(view);
   let events = 0;
   const projector = new Projector(view, beside, upcast, (committed) => {
@@ -57,14 +60,23 @@ export async function rebuild(options: BuildOptions): Promise<Built> {
     onProgress({ position, total: Math.max(position, await store.lastPosition()), events, phase });
 
   const catchUp = async (): Promise<boolean> => {
-    for (let after = position; ; ) {
-      const page = signal?.aborted ? [] : await store.readAll({ after, limit: options.batchEvents ?? BATCH_EVENTS });
-      const last = page.at(-1);
-      if (last) await projector.ahead(page);
-      else await projector.flush();
+    let [after, stepwiseTo] = [position, 0];
+    for (;;) {
+      const page = signal?.aborted ? [] : await store.readAll({ after, limit: Math.min(PAGE_EVENTS, batchEvents) });
+      const end = page.at(-1)?.position ?? after;
+      try {
+        if (page.length === 0) await projector.flush();
+        else if (after < stepwiseTo) await projector.project(page);
+        else await projector.ahead(page, batchEvents);
+      } catch (error) {
+        if (!isAgonError(error, 'SINK.REFUSED')) throw error;
+        // One of the events since the last commit. Page by page, the projector finds it and puts it aside.
+        [after, stepwiseTo] = [await projector.checkpoint(), end];
+        continue;
+      }
       await tell('building');
-      if (!last) return !signal?.aborted;
-      after = last.position;
+      if (page.length === 0) return !signal?.aborted;
+      after = end;
     }
   };
 

@@ -217,13 +217,11 @@ export function upsert(table: AnyTable): string {
 export function columnsOf(table: AnyTable, rows: readonly object[]): string[] {
   return propertiesOf(table).map(([property, type]) => {
     const cellText = writers[type];
-    let text = '{';
-    for (const row of rows) {
+    const cells = rows.map((row) => {
       const cell = (row as Record<string, Cell | undefined>)[property] ?? null;
-      text += text.length > 1 ? ',' : '';
-      text += cell === null ? 'NULL' : cellText(cell);
-    }
-    return `${text}}`;
+      return cell === null ? 'NULL' : cellText(cell);
+    });
+    return `{${cells.join(',')}}`;
   });
 }
 
