@@ -257,7 +257,7 @@ export class Projector {
 
   private want(wanted: Map<AnyTable, Map<string, RowKey>>, { table, key }: RowRef): void {
     const text = keyText(key);
-    if (this.rows.knows(table, text)) return;
+    if (this.rows.asks(table, text)) return;
     const keys = wanted.get(table);
     if (keys) keys.set(text, key);
     else wanted.set(table, new Map([[text, key]]));

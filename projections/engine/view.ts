@@ -110,9 +110,12 @@ export class WorkingSet implements Rows {
   private journal: [Held, string, Kept | undefined][] = [];
   private addedSince: Held[] = [];
 
-  /** Whether it is known what this row is, or that there is none. */
-  knows(table: AnyTable, text: string): boolean {
-    return this.tables.get(table)?.rows.has(text) ?? false;
+  /** An event asks for this row. False if it has to be loaded; true if it is here, and then it stays. */
+  asks(table: AnyTable, text: string): boolean {
+    const rows = this.tables.get(table)?.rows;
+    const kept = rows?.get(text);
+    if (kept && !kept.asked) rows?.set(text, { ...kept, asked: true });
+    return kept !== undefined;
   }
 
   load(table: AnyTable, row: object): void {
