@@ -37,10 +37,12 @@ export interface RebuildResult {
 const KILLS = 3;
 const EVENTS = { min: 80, max: 300 };
 const MOMENTS: readonly Moment[] = ['batching', 'building', 'swapping'];
-const REPEATS_MAX = { batching: 40, building: 25, swapping: 4 } as const;
+/** Enough to get anywhere in a batch, a build or a swap of any view; more would only be more of the same. */
+const REPEATS_MAX = { batching: 15, building: 12, swapping: 3 } as const;
 /** A swap takes a few milliseconds; a kill within them strikes between its statements. */
 const DELAY_MS_MAX = 12;
-const STUCK_MS = 60_000;
+/** Far beyond what a busy machine takes. */
+const STUCK_MS = 300_000;
 const REVERSED = 0.15;
 
 /** One seed: a log that grows, and projectors that are killed wherever they are, each going on where the last one died. */

@@ -95,7 +95,8 @@ async function watched(desk: Desk, view: string): Promise<boolean> {
   const { signal } = untilSignal();
   const bar = progress(view);
   const done = await desk.rebuild(view, signal, ({ position, total, eventsPerSecond, secondsLeft }) => {
-    bar.at(position, total, `${eventsPerSecond.toLocaleString('en-US')} events/s, ${secondsLeft} s left`);
+    const pace = `${eventsPerSecond.toLocaleString('en-US')} events/s, ${secondsLeft} s left`;
+    bar.at(position, total, eventsPerSecond > 0 ? pace : 'starting');
   });
   bar.end();
   return done;

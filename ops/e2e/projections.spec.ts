@@ -1,7 +1,13 @@
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { execPath } from 'node:process';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { derivedId, GENESIS_HASH, seal } from '../../services/kernel/index.js';
+import { writeHistory } from '../bench/history.js';
+import { startPostgres, urlOfRunning } from '../engines/postgres.js';
+import { packageRoot } from '../version.js';
 import { run, serve, temporaryFolder } from './agon.contract.js';
 
 const folder = temporaryFolder();
@@ -25,6 +31,15 @@ beforeAll(async () => {
 }, 180_000);
 
 afterAll(() => folder.remove());
+
+/** Asks the read models of a folder that nobody runs on. */
+async function inDatabase(dataDir: string, sql: string): Promise<void> {
+  const server = await startPostgres({ folder: join(dataDir, 'postgres') });
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await client.query(sql).finally(() => client.end());
+  await server.stop();
+}
 
 describe('agon projections', () => {
   it('lists and rebuilds on a folder that nobody runs on', async () => {
@@ -56,4 +71,69 @@ describe('agon projections', () => {
       await arena.stop();
     }
   }, 120_000);
+
+  it('heals a view by a replay, once what it tripped over is mended', async () => {
+    await inDatabase(folder.path, "ALTER TABLE accounts ADD CONSTRAINT broken CHECK (account_id <> 'gold') NOT VALID");
+    const broken = await projections('rebuild', 'agents');
+    expect(broken.answer).toMatchObject({ rebuilt: true, deadLetters: 2 });
+    expect((await projections('dead-letters', 'agents')).answer).toMatchObject([
+      { type: 'OwnerRegistered', code: 'SINK.REFUSED', message: expect.stringContaining('broken') },
+      { type: 'AgentCelebrated' },
+    ]);
+    await inDatabase(folder.path, 'ALTER TABLE accounts DROP CONSTRAINT broken');
+    expect((await projections('replay', 'agents')).answer).toMatchObject({ replayed: 2, healed: 1 });
+    await inDatabase(folder.path, "SELECT 1 / count(*) FROM accounts WHERE account_id = 'gold'");
+  }, 120_000);
+
+  it('rebuilds beside what serves, and goes on where it was interrupted', async () => {
+    const long = temporaryFolder();
+    try {
+      const store = await LmdbEventStore.open(join(long.path, 'log'));
+      const count = await writeHistory(store, 80_000);
+      await store.close();
+      const args = ['--data', long.path, '--json'];
+      expect((await run('projections', 'rebuild', 'leaderboards', ...args)).code).toBe(0);
+      const child = spawn(execPath, [
+        join(packageRoot, 'ops/cli/agon.js'),
+        'projections',
+        'rebuild',
+        'leaderboards',
+        ...args,
+      ]);
+      const ended = new Promise((resolve) => child.once('close', resolve));
+      const seen = await untilItBuilds(join(long.path, 'postgres'));
+      child.kill('SIGINT');
+      expect(await ended).toBe(130);
+      // A reader in the middle of it saw all of what served, and nothing of what was being built.
+      expect(seen).toEqual({ games: (count / 26) * 4 });
+      const [before] = JSON.parse((await run('projections', 'list', ...args)).stdout).filter(
+        ({ view }: { view: string }) => view === 'leaderboards',
+      );
+      expect(before).toMatchObject({ position: count, build: { phase: 'building', total: count } });
+      expect(before.build.position).toBeGreaterThan(0);
+      expect(before.build.position).toBeLessThan(count);
+      const resumed = await run('projections', 'rebuild', 'leaderboards', ...args);
+      expect(JSON.parse(resumed.stdout)).toMatchObject({ rebuilt: true, position: count, build: null });
+    } finally {
+      long.remove();
+    }
+  }, 240_000);
 });
+
+/** Waits until a build has rows of its own, and says what a reader sees then. */
+async function untilItBuilds(folder: string): Promise<object> {
+  for (;;) {
+    const client = new pg.Client({ connectionString: urlOfRunning(folder) });
+    try {
+      await client.connect();
+      const { rows: built } = await client.query('SELECT 1 FROM build_leaderboards.checkpoints WHERE position > 0');
+      const { rows } = await client.query('SELECT sum(games)::int AS games FROM ratings');
+      if (built.length > 0) return rows[0];
+    } catch {
+      // Neither is there yet.
+    } finally {
+      await client.end().catch(() => {});
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

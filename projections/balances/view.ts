@@ -8,7 +8,7 @@ const itsBalances = (event: RecordedMoney): RowRef[] =>
 
 function post(event: RecordedMoney, rows: Rows): void {
   for (const posting of postingsOf(event)) {
-    rows.put(postings, posting);
+    rows.add(postings, posting);
     const { account, currency, amountCents } = posting;
     const before = rows.get(balances, account, currency);
     const balanceCents = (before?.balanceCents ?? 0n) + amountCents;

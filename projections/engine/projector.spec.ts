@@ -33,6 +33,31 @@ const projected = async (batches: readonly (readonly RecordedEvent[])[]) => {
   return sink;
 };
 
+/** A sink that answers late, and some questions later than others. */
+class SlowSink extends MemorySink {
+  failing = false;
+
+  constructor(private readonly next: (below: number) => number) {
+    super();
+  }
+
+  override async load(...args: Parameters<MemorySink['load']>): ReturnType<MemorySink['load']> {
+    const rows = await super.load(...args);
+    await this.ticks();
+    return rows;
+  }
+
+  override async commit(...args: Parameters<MemorySink['commit']>): Promise<void> {
+    await this.ticks();
+    if (this.failing) throw new AgonError('DATABASE.UNAVAILABLE', 'It restarts.');
+    await super.commit(...args);
+  }
+
+  private async ticks(): Promise<void> {
+    for (let left = this.next(6); left > 0; left--) await new Promise(setImmediate);
+  }
+}
+
 describe('a projector', () => {
   it.each(views.map((view) => [view.name, view] as const))(
     'gives the same rows of %s however events are shuffled across streams, cut into batches and repeated',
@@ -65,6 +90,54 @@ describe('a projector', () => {
     },
     120_000,
   );
+
+  it.each(views.map((view) => [view.name, view] as const))(
+    'gives the same rows of %s when it folds ahead of commits and loads that take their time',
+    async (_name, view) => {
+      const log = longHistory(history);
+      const rowsOf = async (sink: MemorySink, feed: (projector: Projector) => Promise<void>) => {
+        await feed(new Projector(view, sink, upcast));
+        return Promise.all(view.tables.map(async (table) => [table.name, await sink.rows(table as typeof matches)]));
+      };
+      const expected = await rowsOf(new MemorySink(), (projector) => projector.project(log));
+      await fc.assert(
+        fc.asyncProperty(fc.infiniteStream(fc.nat()), async (numbers) => {
+          const next = (below: number) => (numbers.next().value as number) % below;
+          const batchEvents = 1 + next(60);
+          const rows = await rowsOf(new SlowSink(next), async (projector) => {
+            for (let at = 0; at < log.length; ) {
+              const size = 1 + next(40);
+              await projector.ahead(log.slice(Math.max(0, at - next(10)), at + size), batchEvents);
+              at += size;
+            }
+            await projector.flush();
+            expect(await projector.checkpoint()).toBe(log.at(-1)?.position);
+          });
+          expect(rows).toEqual(expected);
+        }),
+        { numRuns: 25 },
+      );
+    },
+    120_000,
+  );
+
+  it('takes nothing for committed that a failed commit has left behind', async () => {
+    const [view] = views.filter(({ name }) => name === 'balances');
+    const sink = new SlowSink(() => 2);
+    const projector = new Projector(view!, sink, upcast);
+    const [first, second, third] = [history.slice(0, 40), history.slice(40, 80), history.slice(80)];
+    await projector.ahead(first, 1);
+    await projector.flush();
+    sink.failing = true;
+    await projector.ahead(second, 1);
+    await expect(projector.ahead(third, 1)).rejects.toMatchObject({ code: 'DATABASE.UNAVAILABLE' });
+    sink.failing = false;
+    expect(await projector.checkpoint()).toBe(first.at(-1)?.position);
+    await projector.ahead(second, 1);
+    await projector.ahead(third, 1);
+    await projector.flush();
+    expect(await sink.rows(balances)).toEqual(await (await projected([history])).rows(balances));
+  });
 
   it('takes in nothing beyond a gap, unless it is told that the source has no more', async () => {
     const sink = new MemorySink();

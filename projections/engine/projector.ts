@@ -15,8 +15,17 @@ export interface Committed {
   readonly to: number;
   readonly events: number;
   readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
+  readonly added: ReadonlyMap<AnyTable, readonly object[]>;
   readonly removed: ReadonlyMap<AnyTable, readonly RowKey[]>;
   readonly letters: readonly BuriedEvent[];
+}
+
+/** Events that are in the rows of the working set, and not committed yet. */
+interface Folded {
+  readonly from: number;
+  readonly to: number;
+  readonly events: number;
+  readonly letters: BuriedEvent[];
 }
 
 /**
@@ -29,6 +38,10 @@ export class Projector {
   private queue: Promise<unknown> = Promise.resolve();
   private readonly held = new Map<number, RecordedEvent>();
   private readonly types: ReadonlySet<string>;
+  private readonly rows = new WorkingSet();
+  private folding: Folded | undefined;
+  /** The commit under way, while what comes next is being folded, and where it will have come to. */
+  private writing: { readonly to: number; readonly done: Promise<void> } | undefined;
 
   constructor(
     readonly view: View,
@@ -54,6 +67,20 @@ export class Projector {
   }
 
   /**
+   * For long stretches: folds the events and returns. So many of them are committed together, while the next are being
+   * read and folded; there is one commit at a time, and rows and checkpoint of each move together. If one fails, what was
+   * folded since the last is void, and the caller goes on from the checkpoint.
+   */
+  ahead(events: readonly RecordedEvent[], batchEvents: number): Promise<void> {
+    return this.alone(() => this.voidIfItFails(() => this.takeAhead(events, batchEvents)));
+  }
+
+  /** Waits until all that was taken in is committed. */
+  flush(): Promise<void> {
+    return this.alone(() => this.voidIfItFails(() => this.written()));
+  }
+
+  /**
    * Takes events as a bus delivers them, where the order across streams may be any. They are taken in by their position
    * as soon as none before them is missing: positions are dense, or else the source says up to where it is complete.
    */
@@ -73,10 +100,11 @@ export class Projector {
   /** Runs while no event is taken in; what the sink says of the checkpoint is asked for again afterwards. */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
     return this.alone(async () => {
+      await this.voidIfItFails(() => this.written());
       try {
         return await work();
       } finally {
-        this.position = undefined;
+        this.forget();
       }
     });
   }
@@ -84,6 +112,14 @@ export class Projector {
   /** Forgets all rows: they are built anew from the first event on. */
   reset(): Promise<void> {
     return this.exclusively(() => this.sink.reset(this.view));
+  }
+
+  /** What is known of the sink may no longer be so. */
+  private forget(): void {
+    this.position = undefined;
+    this.folding = undefined;
+    this.writing = undefined;
+    this.rows.forget();
   }
 
   private alone<T>(work: () => Promise<T>): Promise<T> {
@@ -99,7 +135,57 @@ export class Projector {
     return run;
   }
 
+  private async takeAhead(events: readonly RecordedEvent[], batchEvents: number): Promise<void> {
+    let at = this.folding?.to ?? this.writing?.to ?? (await this.checkpoint());
+    for (let rest = inOrder(events, at); rest.length > 0; ) {
+      await this.lighten();
+      const before = this.folding ?? { from: at, to: at, events: 0, letters: [] };
+      const { count } = await this.fold(rest, before.letters);
+      at = (rest[count - 1] as RecordedEvent).position;
+      this.folding = { ...before, to: at, events: before.events + count };
+      rest = rest.slice(count);
+      if (rest.length > 0) await this.written();
+      else if (this.folding.events >= batchEvents) await this.write();
+    }
+  }
+
+  private async lighten(): Promise<void> {
+    if (!this.rows.heavy) return;
+    await this.written();
+    this.rows.forget();
+  }
+
+  /** Starts to commit what is folded, once the commit before it is done. */
+  private async write(): Promise<void> {
+    await this.writing?.done;
+    const { folding } = this;
+    this.folding = undefined;
+    if (!folding) return;
+    const done = this.commit(folding.from, folding.to, folding.events, folding.letters);
+    // Looked at with the next one.
+    done.catch(() => {});
+    this.writing = { to: folding.to, done };
+  }
+
+  private async written(): Promise<void> {
+    await this.write();
+    await this.writing?.done;
+    this.writing = undefined;
+  }
+
+  private async voidIfItFails(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      // One commit may still be under way. Whether it comes through is for the checkpoint to say.
+      await this.writing?.done.catch(() => {});
+      this.forget();
+      throw error;
+    }
+  }
+
   private async take(events: readonly RecordedEvent[]): Promise<void> {
+    await this.voidIfItFails(() => this.written());
     const from = await this.checkpoint();
     let rest = inOrder(events, from);
     while (rest.length > 0) rest = rest.slice(await this.takeSome(rest));
@@ -107,20 +193,31 @@ export class Projector {
 
   /** Commits as many of the events as can go together, and returns how many. */
   private async takeSome(events: readonly RecordedEvent[]): Promise<number> {
+    await this.lighten();
     const from = await this.checkpoint();
     const letters: BuriedEvent[] = [];
-    const { mine, count, rows } = await this.fold(events, letters);
+    const { mine, count } = await this.folded(events, letters);
     const to = (events[count - 1] as RecordedEvent).position;
     try {
-      await this.commit(from, to, rows, count, letters);
+      await this.commit(from, to, count, letters);
       return count;
     } catch (error) {
       if (!isAgonError(error, 'SINK.REFUSED')) throw error;
       if (count > 1) return this.takeSome(events.slice(0, Math.ceil(count / 2)));
       const [event] = mine;
       if (!event) throw error;
-      await this.commit(from, to, new WorkingSet(), count, [this.letter(event, error)]);
+      await this.commit(from, to, count, [this.letter(event, error)]);
       return count;
+    }
+  }
+
+  private async folded(events: readonly RecordedEvent[], letters: BuriedEvent[]) {
+    try {
+      return await this.fold(events, letters);
+    } catch (error) {
+      // Half of the events are in the rows now.
+      this.rows.forget();
+      throw error;
     }
   }
 
@@ -132,13 +229,13 @@ export class Projector {
       if (!this.types.has(event.type) && this.upcast.knows(event.type)) continue;
       this.tried(event, letters, () => {
         const current = this.upcast(event);
-        for (const ref of this.view.reads(current)) want(wanted, ref);
+        for (const ref of this.view.reads(current)) this.want(wanted, ref);
         mine.push(current);
       });
     }
-    const rows = new WorkingSet();
-    await this.load(rows, wanted);
-    await this.loadMore(mine, rows, letters);
+    const { rows } = this;
+    await this.load(wanted);
+    await this.loadMore(mine, letters);
     for (const [i, event] of mine.entries()) {
       if (letters.some(({ position }) => position === event.position)) continue;
       const cut = this.tried(event, letters, () => rows.attempt(() => this.view.apply(event, rows)), i > 0);
@@ -146,27 +243,39 @@ export class Projector {
       // What the event needs depends on events before it: those first, and then it gets what it asks for.
       const before = letters.filter(({ position }) => position < event.position);
       letters.splice(0, letters.length, ...before);
-      return { mine: mine.slice(0, i), rows, count: events.findIndex(({ position }) => position === event.position) };
+      return { mine: mine.slice(0, i), count: events.findIndex(({ position }) => position === event.position) };
     }
-    return { mine, rows, count: events.length };
+    return { mine, count: events.length };
   }
 
-  private async load(rows: WorkingSet, wanted: ReadonlyMap<AnyTable, ReadonlyMap<string, RowKey>>): Promise<void> {
+  private async load(wanted: ReadonlyMap<AnyTable, ReadonlyMap<string, RowKey>>): Promise<void> {
     for (const [table, keys] of wanted) {
-      for (const row of await this.sink.load(table, [...keys.values()])) rows.load(table, row);
+      for (const row of await this.sink.load(table, [...keys.values()])) this.rows.load(table, row);
+      for (const text of keys.keys()) this.rows.learn(table, text);
     }
   }
 
-  private async loadMore(events: readonly RecordedEvent[], rows: WorkingSet, letters: BuriedEvent[]): Promise<void> {
+  private want(wanted: Map<AnyTable, Map<string, RowKey>>, { table, key }: RowRef): void {
+    const text = keyText(key);
+    if (this.rows.asks(table, text)) return;
+    const keys = wanted.get(table);
+    if (keys) keys.set(text, key);
+    else wanted.set(table, new Map([[text, key]]));
+  }
+
+  private async loadMore(events: readonly RecordedEvent[], letters: BuriedEvent[]): Promise<void> {
     if (!this.view.more) return;
+    const { rows } = this;
     const wanted = new Map<AnyTable, Map<string, RowKey>>();
     const ranges: RangeRef[] = [];
     for (const event of events) {
       this.tried(event, letters, () => {
-        for (const ref of this.view.more?.(event, rows) ?? []) 'key' in ref ? want(wanted, ref) : ranges.push(ref);
+        for (const ref of this.view.more?.(event, rows) ?? []) 'key' in ref ? this.want(wanted, ref) : ranges.push(ref);
       });
     }
-    await this.load(rows, wanted);
+    await this.load(wanted);
+    // Single rows that a commit under way writes are known here; a range may hold some that only the sink will know.
+    if (ranges.length > 0) await this.writing?.done;
     for (const range of ranges) rows.loadRange(range, await this.sink.find(range.table, range.match));
   }
 
@@ -187,37 +296,30 @@ export class Projector {
     return { group: groupOf(this.view), position, eventId, type, version, code, message, attempts: 1 };
   }
 
-  private async commit(from: number, to: number, rows: WorkingSet, events: number, letters: readonly BuriedEvent[]) {
+  private async commit(from: number, to: number, events: number, letters: readonly BuriedEvent[]) {
     if (letters.length > 0 && this.buried + letters.length > LETTERS_MAX) {
+      this.forget();
       throw new AgonError(
         'PROJECTION.TOO_MANY_DEAD_LETTERS',
         `${this.view.name} has put ${this.buried} events aside and stops here: ${letters[0]?.message}`,
       );
     }
-    const [changes, removed] = [rows.changes(), rows.removed()];
-    const also: Also = { removed, letters };
+    const { changes, added, removed, release } = this.rows.take();
+    const also: Also = { added, removed, letters };
     try {
       await this.sink.commit(this.view, from, to, changes, also);
     } catch (error) {
-      this.position = undefined;
+      this.forget();
       throw error;
     }
     this.position = to;
     this.buried += letters.length;
-    this.onCommitted({ view: this.view, to, events, changes, removed, letters });
+    release();
+    this.onCommitted({ view: this.view, to, events, changes, added, removed, letters });
   }
 }
 
 export const groupOf = (view: View): string => `projection.${view.name}`;
-
-function want(wanted: Map<AnyTable, Map<string, RowKey>>, { table, key }: RowRef): void {
-  let keys = wanted.get(table);
-  if (!keys) {
-    keys = new Map();
-    wanted.set(table, keys);
-  }
-  keys.set(keyText(key), key);
-}
 
 /** By position, each once, and only what is beyond the checkpoint. Most batches are in order already. */
 function inOrder(events: readonly RecordedEvent[], from: number): readonly RecordedEvent[] {

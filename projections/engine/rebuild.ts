@@ -1,9 +1,15 @@
-import { type EventStore, isAgonError, type Upcaster } from '../../services/kernel/index.js';
+import { type EventStore, isAgonError, type RecordedEvent, type Upcaster } from '../../services/kernel/index.js';
 import { Projector } from './projector.js';
 import type { BuriedEvent, RebuildingSink } from './sink.js';
 import type { View } from './view.js';
 
-const BATCH_EVENTS = 10_000;
+/** A row that changes often is written once a batch: the longer a batch, the less is written. */
+export const BATCH_EVENTS = 20_000;
+
+/** Events are read in short pages, and gone before the collector of garbage has to carry them along. */
+const PAGE_EVENTS = 2_048;
+/** Pages of the log that are kept for others. */
+const SHARED_PAGES = 8;
 
 export interface BuildProgress {
   readonly position: number;
@@ -17,7 +23,7 @@ export interface BuildProgress {
 export interface BuildOptions {
   readonly view: View;
   readonly sink: RebuildingSink;
-  readonly store: EventStore;
+  readonly store: Pick<EventStore, 'readAll' | 'lastPosition'>;
   readonly upcast: Upcaster;
   readonly batchEvents?: number;
   /** Interrupts between two batches; the build stays and can be resumed. */
@@ -42,23 +48,35 @@ export interface Built {
  */
 export async function rebuild(options: BuildOptions): Promise<Built> {
   const { view, sink, store, upcast, signal, onProgress = () => {}, exclusively = (work) => work() } = options;
+  const { batchEvents = BATCH_EVENTS } = options;
   const beside = await sink.beside(view);
-  const projector = new Projector(view, beside, upcast);
-  let position = await projector.checkpoint();
   let events = 0;
+  const projector = new Projector(view, beside, upcast, (committed) => {
+    position = committed.to;
+    events += committed.events;
+  });
+  let position = await projector.checkpoint();
   const tell = async (phase: BuildProgress['phase']) =>
     onProgress({ position, total: Math.max(position, await store.lastPosition()), events, phase });
 
   const catchUp = async (): Promise<boolean> => {
+    let [after, stepwiseTo] = [position, 0];
     for (;;) {
-      if (signal?.aborted) return false;
-      const page = await store.readAll({ after: position, limit: options.batchEvents ?? BATCH_EVENTS });
-      const last = page.at(-1);
-      if (!last) return true;
-      await projector.project(page);
-      position = last.position;
-      events += page.length;
+      const page = signal?.aborted ? [] : await store.readAll({ after, limit: Math.min(PAGE_EVENTS, batchEvents) });
+      const end = page.at(-1)?.position ?? after;
+      try {
+        if (page.length === 0) await projector.flush();
+        else if (after < stepwiseTo) await projector.project(page);
+        else await projector.ahead(page, batchEvents);
+      } catch (error) {
+        if (!isAgonError(error, 'SINK.REFUSED')) throw error;
+        // One of the events since the last commit. Page by page, the projector finds it and puts it aside.
+        [after, stepwiseTo] = [await projector.checkpoint(), end];
+        continue;
+      }
       await tell('building');
+      if (page.length === 0) return !signal?.aborted;
+      after = end;
     }
   };
 
@@ -74,6 +92,7 @@ export async function rebuild(options: BuildOptions): Promise<Built> {
   for (;;) {
     if (!(await catchUp())) break;
     const letters = await beside.letters(view);
+    await sink.polish(view);
     try {
       if (!(await swap())) break;
       await tell('swapped');
@@ -84,4 +103,28 @@ export async function rebuild(options: BuildOptions): Promise<Built> {
     }
   }
   return { swapped: false, position, events, letters: await beside.letters(view) };
+}
+
+/** Full pages of a log, kept for whoever reads the same ones a moment later: views that are built at the same time. */
+export function sharedPages(store: EventStore): BuildOptions['store'] {
+  const pages = new Map<string, Promise<readonly RecordedEvent[]>>();
+  return {
+    lastPosition: () => store.lastPosition(),
+    readAll: async (options) => {
+      const name = `${options?.after} ${options?.limit}`;
+      const found = pages.get(name) ?? store.readAll(options);
+      pages.delete(name);
+      pages.set(name, found);
+      if (pages.size > SHARED_PAGES) pages.delete([...pages.keys()][0] as string);
+      try {
+        const page = await found;
+        // The end of the log grows.
+        if (page.length !== options?.limit) pages.delete(name);
+        return page;
+      } catch (error) {
+        pages.delete(name);
+        throw error;
+      }
+    },
+  };
 }

@@ -10,6 +10,8 @@ export interface BuriedEvent extends DeadLetter {
 
 /** What a commit brings besides changed rows. */
 export interface Also {
+  /** Rows that cannot be there yet. They come first: what was added may be changed or removed by the same batch. */
+  readonly added?: ReadonlyMap<AnyTable, readonly object[]>;
   readonly removed?: ReadonlyMap<AnyTable, readonly RowKey[]>;
   readonly letters?: readonly BuriedEvent[];
 }
@@ -52,6 +54,8 @@ export interface RebuildingSink extends Sink {
   building(view: View): Promise<Standing | undefined>;
   /** Where the new rows go. Goes on with a build that was interrupted, unless it followed other rules. */
   beside(view: View): Promise<Sink>;
+  /** Makes ready what only readers need of a build: indexes, and what plans are made by. */
+  polish(view: View): Promise<void>;
   /** The build serves from now on. Refused with CHECKPOINT.MOVED while what serves is ahead of it. */
   swap(view: View): Promise<void>;
   /** Gives a build up. */

@@ -17,6 +17,11 @@ import {
 export interface Rows {
   get<Row extends object>(table: Table<Row>, ...key: KeyPart[]): Row | undefined;
   put<Row extends object>(table: Table<Row>, row: Row): void;
+  /**
+   * A row that cannot be there yet, because its key names the event that makes it. It is inserted without a look, and
+   * is not read again while events are taken in: such a table is written here and read by queries.
+   */
+  add<Row extends object>(table: Table<Row>, row: Row): void;
   remove<Row extends object>(table: Table<Row>, ...key: KeyPart[]): void;
   /** Every row with these values, in no particular order. `more` has to have asked for them. */
   where<Row extends object>(table: Table<Row>, match: { readonly [Column in keyof Row]?: Row[Column] }): Row[];
@@ -66,26 +71,61 @@ export function defineView<E extends DomainEvent>(spec: {
 }
 
 interface Kept {
-  /** Undefined once it is removed. */
+  /** Undefined if there is none. */
   readonly row: object | undefined;
   /** Of a row that was removed. */
   readonly key: RowKey | undefined;
   readonly changed: boolean;
+  /** Whether events asked for it: what one asked for, another one will. */
+  readonly asked: boolean;
 }
 
-type Held = Map<string, Kept>;
+interface Held {
+  readonly rows: Map<string, Kept>;
+  /** What has changed since the last commit, and is to be written. */
+  changed: string[];
+  added: object[];
+}
 
-/** The rows of one batch: what was loaded, and what has changed since. */
+/** Every row that changed, once, in its final form; rows that are new; and the keys of those that are gone. */
+interface Taken {
+  readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
+  readonly added: ReadonlyMap<AnyTable, readonly object[]>;
+  readonly removed: ReadonlyMap<AnyTable, readonly RowKey[]>;
+  release(): void;
+}
+
+/** More rows than this are not kept from batch to batch. */
+const KEPT_ROWS_MAX = 50_000;
+
+/**
+ * The rows that a view is at work on: what was loaded, and what has changed since. It is kept from one commit to the next,
+ * so that rows which many events change are loaded once. Nobody else writes them: rows move with the view's checkpoint,
+ * and a commit from a checkpoint that has moved is refused.
+ */
 export class WorkingSet implements Rows {
-  private readonly rows = new Map<AnyTable, Held>();
+  private readonly tables = new Map<AnyTable, Held>();
   private readonly ranges = new Set<string>();
   /** How to undo what the event in hand has done so far: where, what, and what was there before. */
   private journal: [Held, string, Kept | undefined][] = [];
+  private addedSince: Held[] = [];
+
+  /** An event asks for this row. False if it has to be loaded; true if it is here, and then it stays. */
+  asks(table: AnyTable, text: string): boolean {
+    const rows = this.tables.get(table)?.rows;
+    const kept = rows?.get(text);
+    if (kept && !kept.asked) rows?.set(text, { ...kept, asked: true });
+    return kept !== undefined;
+  }
 
   load(table: AnyTable, row: object): void {
-    const held = this.held(table);
-    const text = rowText(table, row);
-    if (!held.has(text)) held.set(text, { row, key: undefined, changed: false });
+    this.learn(table, rowText(table, row), row);
+  }
+
+  /** There is no such row, unless it was loaded. */
+  learn(table: AnyTable, text: string, row?: object): void {
+    const { rows } = this.held(table);
+    if (!rows.has(text)) rows.set(text, { row, key: undefined, changed: false, asked: true });
   }
 
   loadRange({ table, match }: RangeRef, rows: readonly object[]): void {
@@ -94,70 +134,98 @@ export class WorkingSet implements Rows {
   }
 
   get<Row extends object>(table: Table<Row>, ...key: KeyPart[]): Row | undefined {
-    return this.rows.get(table)?.get(keyText(key))?.row as Row | undefined;
+    return this.tables.get(table)?.rows.get(keyText(key))?.row as Row | undefined;
   }
 
   put<Row extends object>(table: Table<Row>, row: Row): void {
-    this.change(this.held(table), rowText(table, row), { row, key: undefined, changed: true });
+    this.change(this.held(table), rowText(table, row), row, undefined);
+  }
+
+  add<Row extends object>(table: Table<Row>, row: Row): void {
+    const held = this.held(table);
+    held.added.push(row);
+    this.addedSince.push(held);
   }
 
   remove<Row extends object>(table: Table<Row>, ...key: KeyPart[]): void {
-    this.change(this.held(table), keyText(key), { row: undefined, key, changed: true });
+    this.change(this.held(table), keyText(key), undefined, key);
   }
 
   where<Row extends object>(table: Table<Row>, match: { readonly [Column in keyof Row]?: Row[Column] }): Row[] {
     if (!this.ranges.has(rangeText(table, match as Match))) throw new RangeNotLoaded(table.name);
-    const all = [...(this.rows.get(table)?.values() ?? [])].map(({ row }) => row as Row | undefined);
+    const all = [...(this.tables.get(table)?.rows.values() ?? [])].map(({ row }) => row as Row | undefined);
     return all.filter((row) => row !== undefined).filter((row) => fitsMatch(row, match as Match));
   }
 
   /** Lets an event do its changes; if it fails, none of them happened. */
   attempt(change: () => void): void {
     this.journal = [];
+    this.addedSince = [];
     try {
       change();
     } catch (error) {
       for (const [held, text, before] of this.journal.reverse()) {
-        if (before) held.set(text, before);
-        else held.delete(text);
+        if (!before?.changed) held.changed.pop();
+        if (before) held.rows.set(text, before);
+        else held.rows.delete(text);
       }
+      for (const held of this.addedSince) held.added.pop();
       throw error;
     }
   }
 
-  /** Every row that changed, once, in its final form. */
-  changes(): ReadonlyMap<AnyTable, readonly object[]> {
-    return this.collect(({ row }) => row);
-  }
-
-  /** The keys of rows that are gone. */
-  removed(): ReadonlyMap<AnyTable, readonly RowKey[]> {
-    return this.collect(({ key }) => key);
-  }
-
-  private collect<T>(pick: (kept: Kept) => T | undefined): Map<AnyTable, T[]> {
-    const found = new Map<AnyTable, T[]>();
-    for (const [table, held] of this.rows) {
-      const picked: T[] = [];
-      for (const kept of held.values()) {
-        const each = kept.changed ? pick(kept) : undefined;
-        if (each !== undefined) picked.push(each);
+  /** What is to be committed. It counts as done from here on; `release` lets go of what nobody asks for, once it is. */
+  take(): Taken {
+    const changes = new Map<AnyTable, object[]>();
+    const removed = new Map<AnyTable, RowKey[]>();
+    const added = new Map<AnyTable, readonly object[]>();
+    const settled: [Held, string, Kept][] = [];
+    for (const [table, held] of this.tables) {
+      const [rows, keys]: [object[], RowKey[]] = [[], []];
+      for (const text of held.changed) {
+        const { row, key, asked } = held.rows.get(text) as Kept;
+        if (row) rows.push(row);
+        else if (key) keys.push(key);
+        const now = { row, key: undefined, changed: false, asked };
+        held.rows.set(text, now);
+        if (!asked) settled.push([held, text, now]);
       }
-      if (picked.length > 0) found.set(table, picked);
+      if (rows.length > 0) changes.set(table, rows);
+      if (keys.length > 0) removed.set(table, keys);
+      if (held.added.length > 0) added.set(table, held.added);
+      held.changed = [];
+      held.added = [];
     }
-    return found;
+    const release = () => {
+      for (const [held, text, now] of settled) if (held.rows.get(text) === now) held.rows.delete(text);
+    };
+    return { changes, added, removed, release };
   }
 
-  private change(held: Held, text: string, kept: Kept): void {
-    this.journal.push([held, text, held.get(text)]);
-    held.set(text, kept);
+  /** Too much to keep: a great many rows, or a range, which is the whole of something, for one event that wanted it. */
+  get heavy(): boolean {
+    let kept = 0;
+    for (const { rows } of this.tables.values()) kept += rows.size;
+    return kept > KEPT_ROWS_MAX || this.ranges.size > 0;
+  }
+
+  forget(): void {
+    this.tables.clear();
+    this.ranges.clear();
+  }
+
+  private change(held: Held, text: string, row: object | undefined, key: RowKey | undefined): void {
+    const before = held.rows.get(text);
+    this.journal.push([held, text, before]);
+    if (!before?.changed) held.changed.push(text);
+    held.rows.set(text, { row, key, changed: true, asked: before?.asked ?? false });
   }
 
   private held(table: AnyTable): Held {
-    let held = this.rows.get(table);
+    let held = this.tables.get(table);
     if (!held) {
-      held = new Map();
-      this.rows.set(table, held);
+      held = { rows: new Map(), changed: [], added: [] };
+      this.tables.set(table, held);
     }
     return held;
   }

@@ -11,7 +11,7 @@ export interface Strength {
   readonly agentId: string;
   /** On Elo's scale, with the mean of all at 1500. */
   readonly rating: number;
-  /** From the 2.5 to the 97.5 percentile of the bootstrap. */
+  /** With 95 percent confidence every agent of the list is within its interval. */
   readonly low: number;
   readonly high: number;
 }
@@ -23,6 +23,7 @@ export interface BootstrapOptions {
 }
 
 const ROUNDS = 100;
+const CONFIDENCE = 0.95;
 const ITERATIONS_MAX = 2_000;
 const CONVERGENCE = 1e-9;
 /**
@@ -67,25 +68,38 @@ const centred = (strengths: readonly number[]) => {
   return strengths.map((value) => value / Math.exp(mean));
 };
 
-/** Strengths with intervals: the matches are drawn again with replacement, and the strengths computed from each draw. */
+/**
+ * Strengths with intervals that all hold at once: the matches are drawn again with replacement, and the strengths computed
+ * from each draw. An interval reaches as many standard deviations to either side as the agent that was furthest off in a
+ * draw, by that measure, stayed within in 95 percent of them.
+ */
 export function strengthsOf(pairings: readonly Pairing[], options: BootstrapOptions): Strength[] {
   const agents = [...new Set(pairings.flatMap(({ a, b }) => [a, b]))].sort();
   const best = bradleyTerry(agents, pairings);
   const rounds = Array.from({ length: options.rounds ?? ROUNDS }, () =>
     bradleyTerry(agents, resampled(pairings, options.random)),
   );
+  const deviations = best.map((_strength, i) => deviation(rounds.map((round) => round[i] ?? 0)));
+  const furthest = rounds.map((round) => {
+    const off = round.map((strength, i) => Math.abs(strength - (best[i] ?? 0)) / (deviations[i] || 1));
+    return Math.max(0, ...off);
+  });
+  const reach = quantile(
+    furthest.sort((x, y) => x - y),
+    CONFIDENCE,
+  );
   return agents
     .map((agentId, i) => {
-      const drawn = rounds.map((round) => round[i] ?? 0).sort((x, y) => x - y);
       const elo = (value: number) => 1500 + ELO_PER_NAT * value;
-      return {
-        agentId,
-        rating: elo(best[i] ?? 0),
-        low: elo(quantile(drawn, 0.025)),
-        high: elo(quantile(drawn, 0.975)),
-      };
+      const [strength, margin] = [best[i] ?? 0, reach * (deviations[i] ?? 0)];
+      return { agentId, rating: elo(strength), low: elo(strength - margin), high: elo(strength + margin) };
     })
     .sort((x, y) => y.rating - x.rating || (x.agentId < y.agentId ? -1 : 1));
+}
+
+function deviation(values: readonly number[]): number {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, values.length - 1));
 }
 
 /** As many matches as there were, each one of them, drawn with replacement. */
@@ -122,7 +136,7 @@ function firstAbove(ends: readonly number[], value: number): number {
 
 /**
  * By the rank among n + 1 gaps. Counting between the first and the last of a hundred draws instead leaves the ends out,
- * and makes an interval of 95 percent hold in 93.
+ * and makes intervals too narrow.
  */
 function quantile(sorted: readonly number[], share: number): number {
   const at = Math.max(0, Math.min(sorted.length - 1, share * (sorted.length + 1) - 1));

@@ -34,7 +34,7 @@ function play(match: RatedMatchRow, rows: Rows): void {
     });
     afterMatch(before, match).forEach((after, seat) => {
       rows.put(ratings, after);
-      rows.put(ratingHistory, changeRow(before[seat] as RatingRow, after, match));
+      rows.add(ratingHistory, changeRow(before[seat] as RatingRow, after, match));
     });
   }
   countPairs(match, rows, 1);

@@ -3,6 +3,7 @@ import { AgonError } from '../../services/kernel/index.js';
 import {
   Foundation1760000000000,
   Ledger1763280000000,
+  LedgerByStatement1763290000000,
   Payments1763280001000,
   Ratings1763200000000,
 } from './migrations.js';
@@ -12,7 +13,13 @@ export async function openDatabase(url: string): Promise<DataSource> {
   const db = new DataSource({
     type: 'postgres',
     url,
-    migrations: [Foundation1760000000000, Ratings1763200000000, Ledger1763280000000, Payments1763280001000],
+    migrations: [
+      Foundation1760000000000,
+      Ratings1763200000000,
+      Ledger1763280000000,
+      Payments1763280001000,
+      LedgerByStatement1763290000000,
+    ],
     migrationsTableName: 'migrations',
     logging: false,
     poolSize: 10,

@@ -45,14 +45,11 @@ export class MemorySink implements RebuildingSink {
     if ((this.standings.get(view.name)?.position ?? 0) !== from) {
       throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
     }
-    for (const [table, changed] of changes) {
-      const rows = this.tables.get(table.name) ?? new Map<string, object>();
-      this.tables.set(table.name, rows);
-      for (const row of changed) rows.set(rowText(table, row), row);
-    }
+    for (const [table, added] of also.added ?? []) this.write(table, added);
     for (const [table, keys] of also.removed ?? []) {
       for (const key of keys) this.tables.get(table.name)?.delete(keyText(key));
     }
+    for (const [table, changed] of changes) this.write(table, changed);
     this.buried.set(view.name, [...(this.buried.get(view.name) ?? []), ...(also.letters ?? [])]);
     this.standings.set(view.name, { version: view.version, position: to });
   }
@@ -89,6 +86,8 @@ export class MemorySink implements RebuildingSink {
     return sink;
   }
 
+  async polish(): Promise<void> {}
+
   async swap(view: View): Promise<void> {
     const build = this.builds.get(view.name)?.sink;
     const [served, built] = [this.standings.get(view.name), build?.standings.get(view.name)];
@@ -103,6 +102,12 @@ export class MemorySink implements RebuildingSink {
 
   async abandon(view: View): Promise<void> {
     this.builds.delete(view.name);
+  }
+
+  private write(table: AnyTable, changed: readonly object[]): void {
+    const rows = this.tables.get(table.name) ?? new Map<string, object>();
+    this.tables.set(table.name, rows);
+    for (const row of changed) rows.set(rowText(table, row), row);
   }
 }
 

@@ -11,7 +11,7 @@ import {
   type Table,
 } from '../engine/table.js';
 import type { View } from '../engine/view.js';
-import { copyOf, schemaOf, swapIn } from './shadow.js';
+import { addIndexes, copyOf, schemaOf, swapIn } from './shadow.js';
 
 type Query = (sql: string, values?: unknown[]) => Promise<Record<string, Cell>[]>;
 
@@ -73,6 +73,7 @@ export class PostgresSink implements RebuildingSink {
         RETURNING 1) SELECT count(*)::int AS n FROM moved`;
       const [found] = await query(moved, [view.name, to, from, view.version]);
       if (found?.n !== 1) throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
+      for (const [table, rows] of also.added ?? []) await query(insertion(table), columnsOf(table, rows));
       for (const [table, keys] of also.removed ?? []) await query(deletion(table), byColumn(table, keys));
       for (const [table, rows] of changes) await query(upsert(table), columnsOf(table, rows));
       for (const letter of also.letters ?? []) await query(BURY, letterValues(view, letter));
@@ -124,6 +125,10 @@ export class PostgresSink implements RebuildingSink {
   async beside(view: View): Promise<Sink> {
     await this.transaction((query) => copyOf(query, view));
     return new PostgresSink(this.db, schemaOf(view));
+  }
+
+  async polish(view: View): Promise<void> {
+    await this.transaction((query) => addIndexes(query, view));
   }
 
   async swap(view: View): Promise<void> {
@@ -182,7 +187,7 @@ function deletion(table: AnyTable): string {
 }
 
 /** The statement that the hot path stands on: any number of rows in one, whatever table it is. */
-export function upsert(table: AnyTable): string {
+export function insertion(table: AnyTable): string {
   const properties = propertiesOf(table);
   const columns = properties.map(([property]) => columnName(property));
   const values = properties.map(([property, type], i) => {
@@ -190,32 +195,53 @@ export function upsert(table: AnyTable): string {
     return type === 'jsonb' ? `${columnName(property)}::jsonb` : (columns[i] as string);
   });
   const arrays = properties.map(([, type], i) => `$${i + 1}::${type === 'jsonb' ? 'text' : type}[]`);
-  const keys = table.key.map((property) => columnName(property));
-  const rest = columns.filter((column) => !keys.includes(column));
-  const update = rest.length > 0 ? `UPDATE SET ${rest.map((c) => `${c} = EXCLUDED.${c}`).join(', ')}` : 'NOTHING';
   return (
     `INSERT INTO ${table.name} (${columns.join(', ')}) ` +
-    `SELECT ${values.join(', ')} FROM unnest(${arrays.join(', ')}) AS u(${columns.join(', ')}) ` +
-    `ON CONFLICT (${keys.join(', ')}) DO ${update}`
+    `SELECT ${values.join(', ')} FROM unnest(${arrays.join(', ')}) AS u(${columns.join(', ')})`
   );
 }
 
-export function columnsOf(table: AnyTable, rows: readonly object[]): unknown[][] {
+export function upsert(table: AnyTable): string {
+  const keys = table.key.map((property) => columnName(property));
+  const rest = propertiesOf(table)
+    .map(([property]) => columnName(property))
+    .filter((column) => !keys.includes(column));
+  const update = rest.length > 0 ? `UPDATE SET ${rest.map((c) => `${c} = EXCLUDED.${c}`).join(', ')}` : 'NOTHING';
+  return `${insertion(table)} ON CONFLICT (${keys.join(', ')}) DO ${update}`;
+}
+
+/**
+ * Rows as one array a column, in PostgreSQL's own text. The driver would quote and escape every cell by itself, numbers
+ * too, and take longer for that than the views for everything they do.
+ */
+export function columnsOf(table: AnyTable, rows: readonly object[]): string[] {
   return propertiesOf(table).map(([property, type]) => {
-    const cellOf = writers[type] ?? ((cell: Cell) => cell);
-    return rows.map((row) => {
-      const cell = (row as Record<string, Cell>)[property] ?? null;
-      return cell === null ? null : cellOf(cell);
+    const cellText = writers[type];
+    const cells = rows.map((row) => {
+      const cell = (row as Record<string, Cell | undefined>)[property] ?? null;
+      return cell === null ? 'NULL' : cellText(cell);
     });
+    return `{${cells.join(',')}}`;
   });
 }
 
 /** PostgreSQL's text has no NUL. */
-const writers: Partial<Record<ColumnType, (cell: Cell) => unknown>> = {
-  jsonb: (cell) => JSON.stringify(cell).replaceAll('\\u0000', '\uFFFD'),
-  text: (cell) => ((cell as string).includes('\0') ? (cell as string).replaceAll('\0', '\uFFFD') : cell),
-  int8: String,
-  numeric: String,
+function quoted(text: string): string {
+  if (!/["\\\0]/.test(text)) return `"${text}"`;
+  return `"${text.replaceAll('\0', '\uFFFD').replace(/["\\]/g, '\\$&')}"`;
+}
+
+const plain = (cell: Cell) => `${cell}`;
+
+const writers: Readonly<Record<ColumnType, (cell: Cell) => string>> = {
+  jsonb: (cell) => quoted(JSON.stringify(cell).replaceAll('\\u0000', '\uFFFD')),
+  text: (cell) => quoted(cell as string),
+  timestamptz: (cell) => quoted(cell as string),
+  int4: plain,
+  int8: plain,
+  numeric: plain,
+  float8: plain,
+  bool: plain,
 };
 
 /** A database row as the view's own row: camel case, bigint for int8, ISO 8601 for times. */

@@ -13,17 +13,20 @@ const BOOKS = ['checkpoints', 'dead_letters'] as const;
 
 /**
  * Makes the schema of a build, or leaves the one that an interrupted build has filled, if it was made by the same rules.
- * Tables, constraints, indexes and triggers are read from the ones that serve, so that nothing is written down twice.
+ * Tables, constraints and triggers are read from the ones that serve, so that nothing is written down twice. Indexes that
+ * only queries need come at the end: made over all rows at once, they cost a fraction of what each row would pay.
  */
 export async function copyOf(query: Query, view: View): Promise<void> {
   const schema = schemaOf(view);
   const statements: string[] = [];
+  const indexes: string[] = [];
   for (const table of [...view.tables.map(({ name }) => name), ...BOOKS]) {
     statements.push(...(await definitionOf(query, table)));
+    indexes.push(...(await indexesOf(query, table)));
   }
   // A foreign key needs the table that it points to.
   statements.sort((a, b) => Number(a.includes('FOREIGN KEY')) - Number(b.includes('FOREIGN KEY')));
-  const mark = `version ${view.version}, ${hash('sha256', statements.join('\n'))}`;
+  const mark = `version ${view.version}, ${hash('sha256', [...statements, ...indexes].join('\n'))}`;
   const [found] = await query(`SELECT obj_description(to_regnamespace($1), 'pg_namespace') AS mark`, [schema]);
   if (found?.mark === mark) return;
   await query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
@@ -51,15 +54,39 @@ async function definitionOf(query: Query, table: string): Promise<string[]> {
     `SELECT format('ALTER TABLE ${table} ADD CONSTRAINT %I %s', conname, pg_get_constraintdef(oid)) AS text
        FROM pg_constraint WHERE conrelid = $1::regclass AND contype IN ('p', 'u', 'c', 'x', 'f') ORDER BY conname`,
   );
-  const indexes = await texts(
-    `SELECT pg_get_indexdef(indexrelid) AS text FROM pg_index i WHERE indrelid = $1::regclass AND NOT EXISTS
-       (SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid) ORDER BY text`,
-  );
   const triggers = await texts(
     `SELECT pg_get_triggerdef(oid) AS text FROM pg_trigger WHERE tgrelid = $1::regclass AND NOT tgisinternal ORDER BY text`,
   );
-  const here = (text: string) => text.replace(` ON public.${table} `, ` ON ${table} `);
-  return [`CREATE TABLE ${table} (${columns.join(', ')})`, ...constraints, ...[...indexes, ...triggers].map(here)];
+  return [
+    `CREATE TABLE ${table} (${columns.join(', ')})`,
+    ...constraints,
+    ...triggers.map((text) => unplaced(text, table)),
+  ];
+}
+
+const unplaced = (text: string, table: string) => text.replace(` ON public.${table} `, ` ON ${table} `);
+
+/** The indexes that no constraint brings along. */
+async function indexesOf(query: Query, table: string, schema = 'public'): Promise<string[]> {
+  const rows = await query(
+    `SELECT pg_get_indexdef(indexrelid) AS text FROM pg_index i WHERE indrelid = $1::regclass AND NOT EXISTS
+       (SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid) ORDER BY text`,
+    [`${schema}.${table}`],
+  );
+  return rows.map(({ text }) => `${text}`.replace(` ON ${schema}.${table} `, ` ON ${table} `));
+}
+
+/** Gives a build the indexes that it lacks, and the planner figures of rows that it has never seen. */
+export async function addIndexes(query: Query, view: View): Promise<void> {
+  const schema = schemaOf(view);
+  await query(`SET LOCAL search_path TO ${schema}, public`);
+  for (const { name } of view.tables) {
+    const there = await indexesOf(query, name, schema);
+    const missing = (await indexesOf(query, name)).filter((index) => !there.includes(index));
+    for (const index of missing) await query(index);
+    if (missing.length > 0) await query(`ANALYZE ${name}`);
+  }
+  await query('SET LOCAL search_path TO public');
 }
 
 /**
@@ -73,6 +100,7 @@ export async function swapIn(query: Query, view: View): Promise<void> {
   if (!built || Number(built.position) < Number(served?.position ?? 0)) {
     throw new AgonError('CHECKPOINT.MOVED', `The build of ${view.name} is behind what serves.`);
   }
+  await addIndexes(query, view);
   const tables = view.tables.map(({ name }) => name);
   await query(`DROP TABLE ${tables.map((table) => `public.${table}`).join(', ')}`);
   for (const table of tables) await query(`ALTER TABLE ${schema}.${table} SET SCHEMA public`);

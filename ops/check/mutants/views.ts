@@ -23,6 +23,20 @@ export const viewsMutants: readonly Mutant[] = [
     specs: 'projections/engine',
   },
   {
+    name: 'let go of a row that the next batch has asked for',
+    file: 'projections/engine/view.ts',
+    find: 'if (kept && !kept.asked) rows?.set(text, { ...kept, asked: true });',
+    replace: '',
+    specs: 'projections/engine',
+  },
+  {
+    name: 'let postings be written that do not sum to zero',
+    file: 'projections/sinks/migrations.ts',
+    find: '  IF wrong THEN\n',
+    replace: '  IF false THEN\n',
+    specs: 'projections/sinks/postgres',
+  },
+  {
     name: 'swap in a build that is behind',
     file: 'projections/sinks/shadow.ts',
     find: 'if (!built || Number(built.position) < Number(served?.position ?? 0)) {',
