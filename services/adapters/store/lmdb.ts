@@ -1,4 +1,5 @@
 import { mkdirSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   AgonError,
   type AppendResult,
@@ -322,8 +323,4 @@ function eventsOf(batch: readonly Waiting[]): SealedEvent[] {
   return all;
 }
 
-const pause = (ms: number, signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => [clearTimeout(timer), resolve()], { once: true });
-  });
+const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }).catch(() => {});
