@@ -1,18 +1,12 @@
 import 'reflect-metadata';
 import { env } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { INestApplication } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
 import { CommandBus } from '@nestjs/cqrs';
-import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serveRunners } from '../../gateway/grpc/server.js';
 import { LiveMatches } from '../../gateway/live/matches.js';
-import { gatewayModule } from '../../gateway/module.js';
 import type { GatewayPorts, PartStatus } from '../../gateway/ports.js';
-import { guard } from '../../gateway/safety.js';
 import { Projections } from '../../projections/engine/projections.js';
 import { groupOf } from '../../projections/engine/projector.js';
 import { HotFeed } from '../../projections/leaderboards/hot.js';
@@ -39,7 +33,6 @@ import { type MatchProposed, WorkQueue } from '../../services/arena/index.js';
 import { contexts } from '../../services/index.js';
 import {
   type Actor,
-  AgonError,
   type Artifacts,
   type Clock,
   type Command,
@@ -47,7 +40,6 @@ import {
   type Consumer,
   createHandle,
   type EventStore,
-  type Handle,
   type Handled,
   type Ids,
   randomIds,
@@ -60,6 +52,7 @@ import { version } from '../version.js';
 import { EmbeddedAnalytics } from './analytics.js';
 import { DataFolder, sameToken } from './data-folder.js';
 import { followExpiry } from './expiry.js';
+import { createGateway, listen } from './http.js';
 import { HOUSE_ACCOUNTS } from './ladder.js';
 import { Metrics } from './metrics.js';
 import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
@@ -322,45 +315,6 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     await stop();
     throw error;
   }
-}
-
-async function createGateway(config: Config, ports: GatewayPorts, handle: Handle): Promise<INestApplication> {
-  const { introspection, proxies, corsOrigins } = config;
-  const module = gatewayModule({ contexts, handle, ports, introspection });
-  const adapter = new FastifyAdapter({
-    bodyLimit: 2 * 1024 * 1024,
-    forceCloseConnections: true,
-    requestTimeout: 60_000,
-    trustProxy: (_address: string, hop: number) => hop < proxies,
-  });
-  guard(adapter.getInstance() as FastifyInstance, ports, { proxies });
-  const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
-    logger: false,
-    // Webhooks are signed as they were sent, byte by byte.
-    rawBody: true,
-  });
-  if (corsOrigins.length > 0) app.enableCors({ origin: [...corsOrigins] });
-  await app.init();
-  await adapter.getInstance().ready();
-  return app;
-}
-
-async function listen(app: INestApplication, config: Config, folder: DataFolder): Promise<string> {
-  try {
-    await app.listen(config.port, config.host);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') {
-      throw new AgonError(
-        'NET.PORT_IN_USE',
-        `Port ${config.port} is in use. Choose another with --port, or 0 for any.`,
-      );
-    }
-    const why = error instanceof Error ? error.message : String(error);
-    throw new AgonError('NET.CANNOT_LISTEN', `Cannot listen on ${config.host}:${config.port}: ${why}.`);
-  }
-  const url = (await app.getUrl()).replace('[::1]', 'localhost');
-  folder.announce(url);
-  return url;
 }
 
 /** Bounded: a projection that is stuck must not hold up the answer to a command that has long been carried out. */

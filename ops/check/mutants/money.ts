@@ -172,8 +172,8 @@ export const moneyMutants: readonly Mutant[] = [
   {
     name: 'write a formula into a statement',
     file: 'projections/balances/statement.ts',
-    find: "&& !isNumber ? `'${text}` : text",
-    replace: '&& !isNumber ? text : text',
+    find: '&& !isNumber ? ',
+    replace: '&& isNumber ? ',
     specs: 'projections/balances/statement',
   },
   {
