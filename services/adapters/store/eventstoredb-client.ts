@@ -7,6 +7,7 @@ import type { ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import type { CallOptions, Channel, ClientReadableStream, Metadata } from '@grpc/grpc-js';
 import { AgonError } from '../../kernel/index.js';
+import { type Address, shownAddress } from './eventstoredb-address.js';
 
 /** What the client has and does not show: a filter for reads of all, a key without TLS, and an end. */
 interface Inside {
@@ -20,23 +21,6 @@ interface Inside {
 }
 
 const inside = (client: EventStoreDBClient) => client as unknown as Inside;
-
-export interface Address {
-  /** As the official client takes it. */
-  readonly url: string;
-  /** What our streams' names begin with on a server that others use, too. */
-  readonly prefix: string;
-}
-
-/** Takes our own option out of a connection string: `streamPrefix`, for a server that others use as well. */
-export function addressOf(url: string): Address {
-  const prefix = /[?&]streamPrefix=([^&]*)/i.exec(url)?.[1] ?? '';
-  const rest = url.replace(/([?&])streamPrefix=[^&]*&?/i, '$1').replace(/[?&]$/, '');
-  return { url: rest, prefix: decodeURIComponent(prefix) };
-}
-
-/** The address without whoever's name and key are in it, for people and logs. */
-export const shownAddress = (url: string): string => url.replace(/\/\/[^@/]*@/, '//').replace(/\?.*$/, '');
 
 export function connect({ url }: Address): EventStoreDBClient {
   let client: EventStoreDBClient;

@@ -8,7 +8,7 @@ import { type Door, KEYS, openDoor } from '../../../gateway/eventstore/door.cont
 import { chain, headAfter } from '../../kernel/fixtures.js';
 import { type EventStore, NO_STREAM, type RecordedEvent, type SealedEvent, seal } from '../../kernel/index.js';
 import { EventStoreDbStore } from './eventstoredb.js';
-import { addressOf, shownAddress } from './eventstoredb-client.js';
+import { addressOf, shownAddress } from './eventstoredb-address.js';
 import { LmdbEventStore } from './lmdb.js';
 import { MemoryEventStore } from './memory.js';
 import { Gappy, Ranked } from './ranked.contract.js';

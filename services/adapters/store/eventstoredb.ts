@@ -18,7 +18,8 @@ import {
   storeLimits,
 } from '../../kernel/index.js';
 import { checkShape, fits, repeatedOrConflict } from './append-rules.js';
-import { type Address, addressOf, connect, disconnect, readAllFiltered, shownAddress } from './eventstoredb-client.js';
+import { type Address, addressOf, shownAddress } from './eventstoredb-address.js';
+import { connect, disconnect, readAllFiltered } from './eventstoredb-client.js';
 import { asEsdbError, isPassing } from './eventstoredb-errors.js';
 import { Tail } from './eventstoredb-tail.js';
 import { follow } from './follow.js';
