@@ -83,6 +83,7 @@ async function copyFrom(
   let failed: { readonly error: unknown } | undefined;
   let group: RecordedEvent[] = [];
   let bytes = 0;
+  let opened = false;
   const send = async () => {
     const [first] = group;
     if (!first) return;
@@ -101,6 +102,9 @@ async function copyFrom(
       )
       .finally(() => inFlight.delete(append));
     inFlight.add(append);
+    // EventStoreDB's client opens its call with the first append, which those sent at the same moment overtake.
+    if (!opened) await append;
+    opened = true;
   };
   let index = 0;
   for await (const event of eventsOf(source)) {
