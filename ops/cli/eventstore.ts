@@ -80,8 +80,10 @@ export async function migrateLog(config: Config, to: string, options: OutputOpti
   try {
     const source = await LmdbEventStore.open(folder.paths.log, { readOnly: true });
     try {
-      // Repeating single appends could change their order; a whole migration can be repeated without harm.
-      const target = await EventStoreDbStore.open(url.reveal(), { attemptsMax: 1 });
+      // Repeating single appends could change their order, and so could asking for a head that was forgotten; a whole
+      // migration can be repeated without harm.
+      const limits = { attemptsMax: 1, headsMax: Number.POSITIVE_INFINITY };
+      const target = await EventStoreDbStore.open(url.reveal(), limits);
       try {
         const onProgress = (step: MigrationStep, done: number, total: number) => barOf(step).at(done, total);
         const { events, resumedAt, logHash, lastPosition } = await migrate(source, target, { onProgress, signal });

@@ -77,6 +77,10 @@ command(
   .option('--cells <n>', 'sandbox cells that play side by side (default: one a core)')
   .option('--rake-bps <n>', 'the house share of a decided pot in 1/100 percent, 500 to 1500 (default: 1000)')
   .option('--grpc-port <port>', 'open the door for runners on this port; 0 takes a free one (default: closed)')
+  .option(
+    '--store-url <address>',
+    "keep the log in EventStoreDB, at esdb://... (default: AGON_STORE, or the folder's log)",
+  )
   .option('--eventstore-port <port>', "open the log to EventStoreDB's clients on this port (default: closed)")
   .option('--eventstore-cert <file>', 'the certificate of that door, in PEM (default: one of its own making)')
   .option('--eventstore-key <file>', "the certificate's key, in PEM")

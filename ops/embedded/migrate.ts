@@ -59,11 +59,13 @@ export async function migrate(
 /** How many events of the source the target has already. Refuses a target that holds anything else. */
 async function compareBeginnings(source: EventStore, target: EventStore, onEvent: (done: number) => void) {
   const ours = eventsOf(source);
+  const heads = new Map<string, StreamHead>();
   let count = 0;
   for await (const theirs of eventsOf(target)) {
     const { value: event, done } = await ours.next();
     if (done) throw tooMany(theirs);
     assertSame(event, theirs);
+    assertWhole(theirs, heads);
     count += 1;
     if (count % PAGE_EVENTS === 0) onEvent(count);
   }
@@ -83,11 +85,16 @@ async function copyFrom(
   let failed: { readonly error: unknown } | undefined;
   let group: RecordedEvent[] = [];
   let bytes = 0;
-  let opened = false;
+  const begun = new Set<string>();
   const send = async () => {
     const [first] = group;
     if (!first) return;
     while (inFlight.size >= IN_FLIGHT) await Promise.race(inFlight);
+    // What could be overtaken goes alone: the very first append opens the call for all others, and before the first one
+    // to a stream that an earlier try began, the store may have to ask for the stream's head.
+    const alone = begun.size === 0 || (first.revision > 0 && !begun.has(first.stream));
+    if (alone) await Promise.all(inFlight);
+    begun.add(first.stream);
     if (failed) return;
     const events = group.map(({ position: _position, ...event }) => event);
     group = [];
@@ -102,9 +109,7 @@ async function copyFrom(
       )
       .finally(() => inFlight.delete(append));
     inFlight.add(append);
-    // EventStoreDB's client opens its call with the first append, which those sent at the same moment overtake.
-    if (!opened) await append;
-    opened = true;
+    if (alone) await append;
   };
   let index = 0;
   for await (const event of eventsOf(source)) {

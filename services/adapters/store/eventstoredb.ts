@@ -24,12 +24,15 @@ import { asEsdbError, isPassing } from './eventstoredb-errors.js';
 import { Tail } from './eventstoredb-tail.js';
 import { follow } from './follow.js';
 
+const ATTEMPTS_MAX = 8;
 const HEADS_MAX = 200_000;
 const PAUSE_MS = { first: 50, max: 1_000 };
 
 export interface EventStoreDbOptions {
   /** How often a call that found nobody is repeated before it is refused with STORE.UNAVAILABLE. */
   readonly attemptsMax?: number;
+  /** Streams whose last hash is kept in memory. The first append to another one costs a read. */
+  readonly headsMax?: number;
 }
 
 /**
@@ -49,6 +52,7 @@ export class EventStoreDbStore implements EventStore {
     private readonly client: EventStoreDBClient,
     private readonly address: Address,
     private readonly attemptsMax: number,
+    private readonly headsMax: number,
   ) {
     const { prefix } = address;
     this.filter = prefix ? db.streamNameFilter({ prefixes: [prefix] }) : db.excludeSystemEvents();
@@ -61,7 +65,8 @@ export class EventStoreDbStore implements EventStore {
    */
   static async open(url: string, options: EventStoreDbOptions = {}): Promise<EventStoreDbStore> {
     const address = addressOf(url);
-    const store = new EventStoreDbStore(connect(address), address, options.attemptsMax ?? 8);
+    const { attemptsMax = ATTEMPTS_MAX, headsMax = HEADS_MAX } = options;
+    const store = new EventStoreDbStore(connect(address), address, attemptsMax, headsMax);
     try {
       await store.lastPosition();
     } catch (error) {
@@ -109,6 +114,7 @@ export class EventStoreDbStore implements EventStore {
     // The server begins with the event at the position, which the caller has already.
     const asked = { after, limit: after === 0 ? limit : limit + 1 };
     const events = await this.reading(() => readAllFiltered(this.client, asked, this.filter));
+    for (const event of events) this.learn(event.stream, event);
     return events.filter(({ position }) => position > after).slice(0, limit);
   }
 
@@ -167,7 +173,7 @@ export class EventStoreDbStore implements EventStore {
 
   private sent(stream: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult> {
     const { revision, hash } = events[events.length - 1] as SealedEvent;
-    if (this.heads.size > HEADS_MAX) this.heads.clear();
+    if (this.heads.size > this.headsMax) this.heads.clear();
     this.heads.set(stream, { revision, hash });
     const appends = this.inFlight.get(stream) ?? new Set();
     this.inFlight.set(stream, appends);
@@ -246,7 +252,9 @@ export class EventStoreDbStore implements EventStore {
   }
 
   private learn(stream: string, { revision, hash }: StreamHead): void {
-    if ((this.heads.get(stream)?.revision ?? NO_STREAM) < revision) this.heads.set(stream, { revision, hash });
+    if ((this.heads.get(stream)?.revision ?? NO_STREAM) >= revision) return;
+    if (this.heads.size > this.headsMax) this.heads.clear();
+    this.heads.set(stream, { revision, hash });
   }
 
   private assertOpen(): void {
