@@ -301,7 +301,7 @@ describe("the official client's subscriptions", () => {
       checkpointReached: async (_: unknown, at: { commit: bigint }) => void checkpoints.push(Number(at.commit)),
     };
     const live = follow(reader.subscribeToAll({ filter: filter as never }), checkpoints);
-    await until(() => live.seen.length === 4 && live.said.length === 2);
+    await until(() => live.said.length === 2);
     expect(live.seen).toEqual(['other-0/0', 'other-1/0', 'other-2/0', 'other-3/0']);
     expect(checkpoints).toEqual([32, 64, 84]);
     expect(live.said).toEqual(['confirmation@0', 'caughtUp@4']);

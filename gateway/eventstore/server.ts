@@ -169,7 +169,7 @@ async function answerRead(
   if (closing.aborted) throw new AgonError('STORE.CLOSED', 'This door is closing.');
 }
 
-const drained = (call: ServerWritableStream<ReadReq, ReadResp>, signal: AbortSignal) =>
+const drained = (call: NodeJS.EventEmitter, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
     const go = () => {
       call.off('drain', go);
@@ -226,6 +226,7 @@ function takeAppends(
   onInternal: (error: unknown) => void,
 ): void {
   const unfinished = new Map<string, Unfinished>();
+  const gone = new AbortController();
   let inFlight = 0;
   let ended = false;
   const finish = () => {
@@ -244,9 +245,10 @@ function takeAppends(
     } catch (error) {
       response.setError(batchError(error, expected, onInternal));
     }
+    // Somebody who sends and does not read has it count as under way until they do.
+    if (!gone.signal.aborted && !call.write(response)) await drained(call, AbortSignal.any([gone.signal, closing]));
     inFlight -= 1;
     if (inFlight < IN_FLIGHT_MAX) call.resume();
-    if (!call.cancelled) call.write(response);
     finish();
   };
   call.on('data', (request: BatchAppendReq) => {
@@ -276,7 +278,7 @@ function takeAppends(
     ended = true;
     finish();
   });
-  call.on('error', () => {});
+  call.on('error', () => {}).once('cancelled', () => gone.abort());
   closing.addEventListener('abort', leave, { once: true });
   call.once('close', () => closing.removeEventListener('abort', leave));
 }

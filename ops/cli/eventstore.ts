@@ -1,8 +1,11 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { probe } from '../../services/adapters/store/probe.js';
 import { AgonError, type Config, randomIds, Secret, systemClock } from '../../services/kernel/index.js';
-import { DataFolder } from '../embedded/data-folder.js';
+import { DataFolder, folderLayout } from '../embedded/data-folder.js';
 import { openEventStoreDoor } from '../embedded/eventstore.js';
 import { logName, openLog } from '../embedded/log.js';
 import { type MigrationStep, migrate } from '../embedded/migrate.js';
@@ -69,6 +72,9 @@ export async function migrateLog(config: Config, to: string, options: OutputOpti
       '--to is an address like esdb://host:2113, or "cluster" for that of AGON_STORE.',
     );
   }
+  if (!existsSync(join(folderLayout(config.dataDir).log, 'events.mdb'))) {
+    throw new AgonError('DATA.EMPTY', `There is no log in ${config.dataDir} to move. Name its folder with --data.`);
+  }
   const name = logName({ dataDir: config.dataDir, storeUrl: url });
   const folder = DataFolder.take(config.dataDir);
   const bars = new Map<MigrationStep, ReturnType<typeof progress>>();
@@ -78,6 +84,8 @@ export async function migrateLog(config: Config, to: string, options: OutputOpti
     return bar;
   };
   try {
+    // A file that a reader cannot survive is found by another process.
+    await probe(folder.paths.log);
     const source = await LmdbEventStore.open(folder.paths.log, { readOnly: true });
     try {
       // Repeating single appends could change their order, and so could asking for a head that was forgotten; a whole

@@ -128,6 +128,21 @@ describe('moving up', () => {
     expect(moving).toMatchObject({ code: 1, stderr: expect.stringMatching(/DATA\.IN_USE/) });
   });
 
+  it.each([
+    ['to nowhere', ['--to', 'somewhere'], /CONFIG\.INVALID/, 2],
+    ['to a cluster that is not named', ['--to', 'cluster'], /CONFIG\.INVALID.*AGON_STORE/, 2],
+  ])('is refused %s', async (_what, args, message, code) => {
+    expect(await run('migrate', '--data', data, ...args)).toMatchObject({
+      code,
+      stderr: expect.stringMatching(message),
+    });
+  });
+
+  it('is refused from a folder without a log', async () => {
+    const nothing = await run('migrate', '--data', join(folder.path, 'nothing'), '--to', 'esdb://127.0.0.1:1');
+    expect(nothing).toMatchObject({ code: 1, stderr: expect.stringMatching(/DATA\.EMPTY/) });
+  });
+
   it('copies the log, verifies it, and goes on there with the same arena', async () => {
     await arena.stop();
     const before = JSON.parse((await run('log', 'verify', '--data', data, '--json')).stdout) as {
