@@ -58,54 +58,6 @@ const seed = async (events: readonly RecordedEvent[]) => {
 };
 
 describe('moving a log to EventStoreDB', () => {
-  it('copies every event in its order, and says what it has verified', async () => {
-    const { logHash } = await verifyStore(source);
-    expect(await migrate(source, target)).toEqual({ events: EVENTS, resumedAt: 0, logHash, lastPosition: EVENTS });
-    expect(await hashes(log)).toEqual(await hashes(source));
-    expect(await verifyStore(target)).toMatchObject({ verified: true, events: EVENTS, logHash });
-  });
-
-  it('needs positions that grow, not that they are the same', async () => {
-    await target.close();
-    await door.close();
-    await serve(new Gappy(log));
-    const { logHash } = await verifyStore(source);
-    expect(await migrate(source, target)).toMatchObject({ events: EVENTS, logHash, lastPosition: 1_000 + EVENTS * 37 });
-  });
-
-  it.each([1, 1_001, EVENTS - 1])('goes on after an interruption at %d events', async (at) => {
-    const stopping = new AbortController();
-    const onProgress = (step: string, done: number) => step === 'copying' && done >= at && stopping.abort();
-    await expect(migrate(source, target, { onProgress, signal: stopping.signal })).rejects.toThrow(/abort/i);
-    const there = await log.lastPosition();
-    expect(there).toBeGreaterThanOrEqual(at);
-    expect(await hashes(log)).toEqual((await hashes(source)).slice(0, there));
-    expect(await migrate(source, target)).toMatchObject({ events: EVENTS, resumedAt: there });
-    expect(await hashes(log)).toEqual(await hashes(source));
-  });
-
-  it('goes on after the server went away in the middle', async () => {
-    let closing: Promise<void> | undefined;
-    const onProgress = (step: string, done: number) => {
-      if (step === 'copying' && done > 700) closing ??= door.close();
-    };
-    await expect(migrate(source, target, { onProgress })).rejects.toMatchObject({
-      code: expect.stringMatching(/^STORE\./),
-    });
-    await closing;
-    await target.close();
-    const there = await log.lastPosition();
-    expect(await hashes(log)).toEqual((await hashes(source)).slice(0, there));
-    await serve(log);
-    expect(await migrate(source, target)).toMatchObject({ events: EVENTS, resumedAt: there });
-  });
-
-  it('repeated, finds everything there', async () => {
-    await migrate(source, target);
-    expect(await migrate(source, target)).toMatchObject({ events: EVENTS, resumedAt: EVENTS });
-    expect(await log.lastPosition()).toBe(EVENTS);
-  });
-
   describe('refuses, and changes nothing,', () => {
     const forge = (event: RecordedEvent, data: unknown) => {
       const { hash: _hash, position, ...rest } = event;
@@ -167,5 +119,53 @@ describe('moving a log to EventStoreDB', () => {
         details: { targetPosition: 2 },
       });
     });
+  });
+
+  it('copies every event in its order, and says what it has verified', async () => {
+    const { logHash } = await verifyStore(source);
+    expect(await migrate(source, target)).toEqual({ events: EVENTS, resumedAt: 0, logHash, lastPosition: EVENTS });
+    expect(await hashes(log)).toEqual(await hashes(source));
+    expect(await verifyStore(target)).toMatchObject({ verified: true, events: EVENTS, logHash });
+  });
+
+  it('needs positions that grow, not that they are the same', async () => {
+    await target.close();
+    await door.close();
+    await serve(new Gappy(log));
+    const { logHash } = await verifyStore(source);
+    expect(await migrate(source, target)).toMatchObject({ events: EVENTS, logHash, lastPosition: 1_000 + EVENTS * 37 });
+  });
+
+  it.each([1, 1_001, EVENTS - 1])('goes on after an interruption at %d events', async (at) => {
+    const stopping = new AbortController();
+    const onProgress = (step: string, done: number) => step === 'copying' && done >= at && stopping.abort();
+    await expect(migrate(source, target, { onProgress, signal: stopping.signal })).rejects.toThrow(/abort/i);
+    const there = await log.lastPosition();
+    expect(there).toBeGreaterThanOrEqual(at);
+    expect(await hashes(log)).toEqual((await hashes(source)).slice(0, there));
+    expect(await migrate(source, target)).toMatchObject({ events: EVENTS, resumedAt: there });
+    expect(await hashes(log)).toEqual(await hashes(source));
+  });
+
+  it('goes on after the server went away in the middle', async () => {
+    let closing: Promise<void> | undefined;
+    const onProgress = (step: string, done: number) => {
+      if (step === 'copying' && done > 700) closing ??= door.close();
+    };
+    await expect(migrate(source, target, { onProgress })).rejects.toMatchObject({
+      code: expect.stringMatching(/^STORE\./),
+    });
+    await closing;
+    await target.close();
+    const there = await log.lastPosition();
+    expect(await hashes(log)).toEqual((await hashes(source)).slice(0, there));
+    await serve(log);
+    expect(await migrate(source, target)).toMatchObject({ events: EVENTS, resumedAt: there });
+  });
+
+  it('repeated, finds everything there', async () => {
+    await migrate(source, target);
+    expect(await migrate(source, target)).toMatchObject({ events: EVENTS, resumedAt: EVENTS });
+    expect(await log.lastPosition()).toBe(EVENTS);
   });
 });
