@@ -83,6 +83,13 @@ module.exports = {
       to: { path: 'node_modules/(lmdb|pg|kafkajs|ioredis|chdb|stripe)/' },
     },
     {
+      name: 'eventstoredb-at-two-doors',
+      comment: "EventStoreDB's client and its protocol are known to the adapter, and to the endpoint that speaks it.",
+      severity: 'error',
+      from: { pathNot: ['^services/adapters/store/eventstoredb', '^gateway/eventstore/', '^ops/'] },
+      to: { path: 'node_modules/(@eventstore/|google-protobuf/)' },
+    },
+    {
       name: 'no-cycles',
       comment: 'Two modules that need each other are one module. Types alone may point both ways.',
       severity: 'error',

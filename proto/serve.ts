@@ -26,6 +26,8 @@ interface ServeOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** PEM; plain HTTP/2 without it. */
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
   readonly services: readonly [definition: Parameters<Server['addService']>[0], UntypedServiceImplementation][];
   /** Names that the health service answers for, besides the empty one. */
   readonly names: readonly string[];
@@ -37,7 +39,7 @@ interface ServeOptions {
 const CLOSE_MS = 2_000;
 const HEALTH_MS = 1_000;
 
-/** A gRPC server with the health service, on plain HTTP/2: it belongs on a loopback or private address. */
+/** A gRPC server with the health service. On plain HTTP/2 it belongs on a loopback or private address. */
 export async function serve(options: ServeOptions): Promise<Serving> {
   const server = new Server({
     'grpc.keepalive_time_ms': 20_000,
@@ -48,7 +50,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   server.addService(HealthService, health(options));
   const { host, closing } = options;
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${host}:${options.port}`, ServerCredentials.createInsecure(), (error, bound) => {
+    server.bindAsync(`${host}:${options.port}`, credentialsOf(options), (error, bound) => {
       if (!error) return resolve(bound);
       const why = `Cannot listen on ${host}:${options.port}: ${error.message}.`;
       reject(new AgonError('NET.CANNOT_LISTEN', why));
@@ -66,6 +68,11 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   };
   return { address: `${host}:${port}`, close };
 }
+
+const credentialsOf = ({ tls }: ServeOptions) =>
+  tls
+    ? ServerCredentials.createSsl(null, [{ cert_chain: tls.cert, private_key: tls.key }])
+    : ServerCredentials.createInsecure();
 
 /** A call with one answer; whatever is thrown leaves as a refusal. */
 export const unary =

@@ -6,6 +6,7 @@ import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
 import { agentRuntime, type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
+import { addClusterCommands } from './cluster.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
 import {
   buyCredits,
@@ -87,6 +88,14 @@ command(
   .option('--cells <n>', 'sandbox cells that play side by side (default: one a core)')
   .option('--rake-bps <n>', 'the house share of a decided pot in 1/100 percent, 500 to 1500 (default: 1000)')
   .option('--grpc-port <port>', 'open the door for runners on this port; 0 takes a free one (default: closed)')
+  .option(
+    '--store-url <address>',
+    "keep the log in EventStoreDB, at esdb://... (default: AGON_STORE, or the folder's log)",
+  )
+  .option('--eventstore-port <port>', "open the log to EventStoreDB's clients on this port (default: closed)")
+  .option('--eventstore-cert <file>', 'the certificate of that door, in PEM (default: one of its own making)')
+  .option('--eventstore-key <file>', "the certificate's key, in PEM")
+  .option('--eventstore-insecure', 'no TLS at that door, on this machine alone: whoever reaches it may read')
   .option('--no-runner', 'run no matches inside; leave them to "agon runner"')
   .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
   .option('--egress <policy.json>', 'which agents the runner inside lets reach what on the network (default: none)')
@@ -120,6 +129,8 @@ command(program, 'runner', 'Play matches of an arena, in a process of its own, u
   .option('--egress <policy.json>', 'which agents may reach what on the network (default: none; docs/egress.md)')
   .addHelpText('after', '\nExample:\n  agon runner --arena 127.0.0.1:4601 --concurrency 4')
   .action(run(async (flags) => (await import('./runner.js')).runRunner(dataDirOf(flags), flags)));
+
+addClusterCommands({ program, command, run, config, count });
 
 command(program, 'demo', 'Play a ladder of the house agents in a folder of its own, check everything, and stop.')
   .option('--matches <n>', 'how many matches', count(1, 100_000), 100)

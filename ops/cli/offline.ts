@@ -1,23 +1,24 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { env } from 'node:process';
 import { Projector } from '../../projections/engine/projector.js';
 import type { View } from '../../projections/engine/view.js';
 import { MemorySink } from '../../projections/sinks/memory.js';
 import { upcast } from '../../projections/views.js';
-import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { AgonError, type EventStore } from '../../services/kernel/index.js';
+import { AgonError, type EventStore, parseConfig } from '../../services/kernel/index.js';
 import { folderLayout } from '../embedded/data-folder.js';
+import { openLog } from '../embedded/log.js';
 
-/** Opens the log of a data folder for reading. Works beside a running arena, and without one. */
+/** Opens the log of a data folder, or the one that AGON_STORE names, for reading. Works beside a running arena, and without one. */
 export async function withLog<T>(dataDir: string, use: (store: EventStore) => Promise<T>): Promise<T> {
-  const folder = folderLayout(dataDir).log;
-  if (!existsSync(join(folder, 'events.mdb'))) {
+  const { storeUrl } = parseConfig({ dataDir }, env);
+  if (!storeUrl && !existsSync(join(folderLayout(dataDir).log, 'events.mdb'))) {
     throw new AgonError(
       'DATA.EMPTY',
       `There is no arena in ${dataDir}. Start one with "agon start", or name its folder with --data.`,
     );
   }
-  const store = await LmdbEventStore.open(folder, { readOnly: true });
+  const store = await openLog({ dataDir, storeUrl }, { readOnly: true });
   try {
     return await use(store);
   } finally {

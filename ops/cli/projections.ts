@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { stderr } from 'node:process';
+import { env, stderr } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ProjectionStatus, paced, statusOf, viewNamed } from '../../projections/engine/projections.js';
 import { rebuild } from '../../projections/engine/rebuild.js';
 import type { BuriedEvent } from '../../projections/engine/sink.js';
 import { upcast, views } from '../../projections/views.js';
-import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { AgonError } from '../../services/kernel/index.js';
+import { AgonError, type EventStore, parseConfig } from '../../services/kernel/index.js';
 import { DataFolder, folderLayout, holderOf } from '../embedded/data-folder.js';
+import { logName, openLog } from '../embedded/log.js';
 import { startPostgres } from '../engines/postgres.js';
 import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
 import { askArena } from './remote.js';
@@ -117,7 +117,8 @@ function withDesk<T>(dataDir: string, use: (desk: Desk) => Promise<T>): Promise<
 
 /** Nobody runs on the folder: this process does, for as long as it takes. */
 async function withFolder<T>(dataDir: string, use: (desk: Desk) => Promise<T>): Promise<T> {
-  if (!existsSync(join(folderLayout(dataDir).log, 'events.mdb'))) {
+  const config = parseConfig({ dataDir }, env);
+  if (!config.storeUrl && !existsSync(join(folderLayout(dataDir).log, 'events.mdb'))) {
     throw new AgonError('DATA.EMPTY', `There is no arena in ${dataDir}. Name its folder with --data.`);
   }
   // The database's driver takes a while to load; commands that ask a running arena do without it.
@@ -127,8 +128,9 @@ async function withFolder<T>(dataDir: string, use: (desk: Desk) => Promise<T>): 
   try {
     const folder = DataFolder.take(dataDir);
     closing.push(async () => folder.release());
-    const store = await LmdbEventStore.open(folder.paths.log, { readOnly: true });
+    const store = await openLog(config, { readOnly: true });
     closing.push(() => store.close());
+    folder.derivesFrom(logName(config));
     const postgres = await startPostgres({ folder: folder.paths.postgres });
     closing.push(() => postgres.stop());
     const db = await openDatabase(postgres.url);
@@ -139,7 +141,7 @@ async function withFolder<T>(dataDir: string, use: (desk: Desk) => Promise<T>): 
   }
 }
 
-function localDesk(store: LmdbEventStore, sink: import('../../projections/engine/sink.js').RebuildingSink): Desk {
+function localDesk(store: EventStore, sink: import('../../projections/engine/sink.js').RebuildingSink): Desk {
   const statusOfView = async (view: (typeof views)[number]) => {
     const [serving, building, last, letters] = await Promise.all([
       ...[sink.serving(view), sink.building(view)],

@@ -10,6 +10,7 @@ import { type Config, formatMoney } from '../../services/kernel/index.js';
 import { type Arena, type ArenaOptions, startArena } from '../embedded/arena.js';
 import { type CashierResult, playPayments } from '../embedded/cashier.js';
 import { LADDER_GAMES, ladderResult, playLadder } from '../embedded/ladder.js';
+import { logName } from '../embedded/log.js';
 import { colour, EXIT, type OutputOptions, print, progress } from './output.js';
 import { leaderboardText } from './read.js';
 import { untilSignal } from './signals.js';
@@ -39,7 +40,8 @@ export async function start(
       const { payments } = arena;
       const stripe = arena.sandbox?.url;
       const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
-      const doors = { url, graphql: `${url}/graphql`, grpc, stripe, clickhouse };
+      const eventstore = arena.eventstoreUrl();
+      const doors = { url, graphql: `${url}/graphql`, grpc, eventstore, stripe, clickhouse };
       if (options.json) print(options, { ...doors, payments, dataDir: config.dataDir, events }, '');
       else say(banner(arena, { url, clickhouse, events }));
       await done;
@@ -75,7 +77,7 @@ interface Shown {
   readonly events: number;
 }
 
-const banner = ({ config, payments, sandbox, grpcAddress }: Arena, { url, clickhouse, events }: Shown) =>
+const banner = ({ config, payments, sandbox, grpcAddress, eventstoreUrl }: Arena, { url, clickhouse, events }: Shown) =>
   [
     `${colour.bold('Agon')} is ready.`,
     '',
@@ -83,10 +85,11 @@ const banner = ({ config, payments, sandbox, grpcAddress }: Arena, { url, clickh
     ...(config.introspection ? [`  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`] : []),
     `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
     ...(grpcAddress() ? [`  runners     agon runner --arena ${grpcAddress()}`] : []),
+    ...(eventstoreUrl() ? [`  EventStore  ${eventstoreUrl()}`] : []),
     ...(clickhouse ? [`  ClickHouse  ${clickhouse}  (user reader, no password)`] : []),
     `  payments    ${payments}`,
     ...(sandbox ? [`              its dashboard: ${colour.cyan(`${sandbox.url}/dashboard`)}`] : []),
-    `  data        ${config.dataDir}  (${events} events)`,
+    `  data        ${config.dataDir}  (${config.storeUrl ? `log: ${logName(config)}, position ${events}` : `${events} events`})`,
     '',
     '  In another terminal: npx agon leaderboard, npx agon match list, npx agon log tail',
     '  Ctrl-C drains and stops.',

@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { env } from 'node:process';
 import { probe } from '../../services/adapters/store/probe.js';
-import { asAgonError, chainFault, EMPTY_HEAD, type EventStore, type StreamHead } from '../../services/kernel/index.js';
+import {
+  asAgonError,
+  chainFault,
+  EMPTY_HEAD,
+  type EventStore,
+  parseConfig,
+  type StreamHead,
+} from '../../services/kernel/index.js';
 import { folderLayout } from '../embedded/data-folder.js';
 import { withLog } from './offline.js';
 
@@ -62,7 +70,7 @@ export async function verifyFolder(
   onProgress?: (done: number, total: number) => void,
 ): Promise<Verification> {
   try {
-    await probe(join(folderLayout(dataDir).log));
+    if (!parseConfig({ dataDir }, env).storeUrl) await probe(join(folderLayout(dataDir).log));
   } catch (error) {
     return { verified: false, events: 0, streams: 0, fault: faultOf(error) };
   }

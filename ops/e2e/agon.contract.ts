@@ -34,6 +34,8 @@ export interface Served {
   readonly events: number;
   /** host:port of the door for runners, if it is open. */
   readonly grpc?: string;
+  /** How EventStoreDB's clients reach the log, if they can. */
+  readonly eventstore?: string;
   /** Where ClickHouse answers, if it was asked for. */
   readonly clickhouse?: string;
   readonly child: ChildProcess;
@@ -65,11 +67,12 @@ export async function serveWith(env: Record<string, string>, dataDir: string, ..
     new Promise<string>((resolve) => createInterface(child.stdout).once('line', resolve)),
     ended.then((code) => Promise.reject(new Error(`agon start ended with ${code}: ${stderr}`))),
   ]);
-  const { url, events, grpc, clickhouse } = JSON.parse(ready) as Pick<Served, 'url' | 'events' | 'grpc' | 'clickhouse'>;
+  const { url, events, grpc, eventstore, clickhouse } = JSON.parse(ready) as Served;
   return {
     url,
     events,
     ...(grpc === undefined ? {} : { grpc }),
+    ...(eventstore === undefined ? {} : { eventstore }),
     ...(clickhouse === undefined ? {} : { clickhouse }),
     child,
     graphql: async (query, variables = {}, headers = {}) => {

@@ -28,7 +28,6 @@ import {
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
-import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { type MatchProposed, WorkQueue } from '../../services/arena/index.js';
 import { contexts } from '../../services/index.js';
 import {
@@ -51,9 +50,11 @@ import type { Sandbox } from '../stripe-sandbox/server.js';
 import { version } from '../version.js';
 import { EmbeddedAnalytics } from './analytics.js';
 import { DataFolder, sameToken } from './data-folder.js';
+import type { OpenDoor } from './eventstore.js';
 import { followExpiry } from './expiry.js';
 import { createGateway, listen } from './http.js';
 import { HOUSE_ACCOUNTS } from './ladder.js';
+import { logName, openLog } from './log.js';
 import { Metrics } from './metrics.js';
 import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
 import { runPolicy } from './policies.js';
@@ -84,6 +85,8 @@ export interface Arena {
   readonly sandbox: Sandbox | undefined;
   /** host:port of the door for runners, once it is open. */
   grpcAddress(): string | undefined;
+  /** How EventStoreDB's clients reach the log, once that door is open. */
+  eventstoreUrl(): string | undefined;
   /** Where ClickHouse answers, once it does. */
   analyticsAddress(): Promise<string | undefined>;
   stop(): Promise<void>;
@@ -121,7 +124,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     started('lock', folder, async () => folder.release());
 
     onStep('event log');
-    const store = await LmdbEventStore.open(folder.paths.log);
+    const store = await openLog(config);
+    folder.derivesFrom(logName(config));
     started('log', store, () => store.close());
 
     onStep('read models');
@@ -281,6 +285,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       started('runner', runner, () => runner.drain(GRACE_MS));
     }
     let grpcAddress: string | undefined;
+    let eventstore: OpenDoor | undefined;
     const openDoors = async () => {
       const url = await listen(app, config, folder);
       address.url = url;
@@ -289,6 +294,22 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
         const grpc = await serveRunners(door, { host: config.host, port: grpcPort });
         started('grpc', grpc, () => grpc.close());
         grpcAddress = grpc.address;
+      }
+      if (config.eventstorePort !== undefined) {
+        const tokens = { operatorToken: token, readerToken: folder.readerToken() };
+        const door = {
+          store,
+          clock,
+          ids,
+          config,
+          paths: folder.paths,
+          ...tokens,
+          onInternalError: ports.onInternalError,
+        };
+        const { openEventStoreDoor } = await import('./eventstore.js');
+        const opened = await openEventStoreDoor(door, config.eventstorePort);
+        started('eventstore', opened, () => opened.close());
+        eventstore = opened;
       }
       analytics.start();
       return url;
@@ -308,6 +329,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       payments,
       sandbox,
       grpcAddress: () => grpcAddress,
+      eventstoreUrl: () => eventstore?.url,
       analyticsAddress: () => analytics.address(),
       stop,
     };

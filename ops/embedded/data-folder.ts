@@ -6,6 +6,9 @@ import { AgonError } from '../../services/kernel/index.js';
 
 const FORMAT = 1;
 
+/** The name of the log in the folder itself. */
+export const EMBEDDED = 'embedded';
+
 /** Who has the folder, and where it can be reached. */
 export interface Holder {
   readonly pid: number;
@@ -27,6 +30,11 @@ export const folderLayout = (dataDir: string) => ({
   token: join(dataDir, 'operator.token'),
   runnerToken: join(dataDir, 'runner.token'),
   runnerKey: join(dataDir, 'runner.key'),
+  readerToken: join(dataDir, 'reader.token'),
+  eventstoreCert: join(dataDir, 'eventstore.crt'),
+  eventstoreKey: join(dataDir, 'eventstore.key'),
+  derived: join(dataDir, 'derived.json'),
+  moved: join(dataDir, 'moved.json'),
 });
 
 /** Takes the folder for this process alone, making it if need be. */
@@ -54,6 +62,11 @@ export class DataFolder {
     return folder;
   }
 
+  /** The folder of somebody who may be running, to look at; nothing of it is taken. */
+  static beside(dataDir: string): DataFolder {
+    return new DataFolder(dataDir);
+  }
+
   /** Writes down where the arena answers, for `agon status` and the other commands. */
   announce(url: string): void {
     writeAside(this.paths.lock, JSON.stringify({ ...this.holder, url }), 0o644);
@@ -67,6 +80,31 @@ export class DataFolder {
   /** The token with which a runner's key may register here. */
   runnerToken(): string {
     return secretIn(this.paths.runnerToken);
+  }
+
+  /** The token with which EventStoreDB's clients may read the log. */
+  readerToken(): string {
+    return secretIn(this.paths.readerToken);
+  }
+
+  /**
+   * What follows from a log holds its positions, and another log has others: what was made from another one is removed,
+   * and made anew.
+   */
+  derivesFrom(store: string): void {
+    const { derived, bus, postgres, analytics } = this.paths;
+    const before = existsSync(derived)
+      ? (JSON.parse(readFileSync(derived, 'utf8')) as { store: string }).store
+      : EMBEDDED;
+    if (before !== store) {
+      for (const path of [bus, `${bus}-lock`, postgres, analytics]) rmSync(path, { recursive: true, force: true });
+    }
+    if (before !== store || store !== EMBEDDED) writeAside(derived, JSON.stringify({ store }), 0o644);
+  }
+
+  /** Notes that the log goes on elsewhere: nobody shall write to this one any more. */
+  hasMoved(note: { to: string; events: number; logHash: string }): void {
+    writeAside(this.paths.moved, JSON.stringify(note), 0o644);
   }
 
   /** Gives the folder back; somebody else's lock stays. */

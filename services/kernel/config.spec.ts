@@ -16,6 +16,11 @@ describe('the configuration', () => {
       spectatorDelayMs: 0,
       introspection: true,
       grpcPort: undefined,
+      storeUrl: undefined,
+      eventstorePort: undefined,
+      eventstoreCert: undefined,
+      eventstoreKey: undefined,
+      eventstoreInsecure: false,
       runner: true,
       leaseMs: 30_000,
       cells: availableParallelism(),
@@ -75,6 +80,19 @@ describe('the configuration', () => {
     expect(() => parseConfig(...args)).toThrow(
       expect.objectContaining({ code, message: expect.stringMatching(message) }),
     );
+  });
+
+  it('takes the address of a store, and shows its key to nobody', () => {
+    const config = parseConfig({}, { AGON_STORE: 'esdb://ada:hidden@db:2113?tls=true' });
+    expect(config.storeUrl?.reveal()).toBe('esdb://ada:hidden@db:2113?tls=true');
+    expect(JSON.stringify(config) + inspect(config)).not.toMatch(/hidden/);
+    const wrong = () => parseConfig({}, { AGON_STORE: 'http://ada:hidden@db' });
+    expect(wrong).toThrow(/storeUrl \(AGON_STORE\) is not usable: must start with esdb:/);
+    expect(wrong).not.toThrow(/hidden/);
+  });
+
+  it('wants a certificate with its key', () => {
+    expect(() => parseConfig({ eventstoreCert: 'a.crt' })).toThrow(/belong together/);
   });
 
   it('cannot be changed afterwards', () => {

@@ -62,6 +62,17 @@ const settings = {
   spectatorDelayMs: { env: 'AGON_SPECTATOR_DELAY_MS', schema: whole(0, 600_000).default(0) },
   introspection: { env: 'AGON_INTROSPECTION', schema: z.union([z.boolean(), z.stringbool()]).optional() },
   grpcPort: { env: 'AGON_GRPC_PORT', schema: whole(0, 65_535).optional() },
+  storeUrl: {
+    env: 'AGON_STORE',
+    schema: secret(/^esdb(\+discover)?:\/\/\S+$/, 'must start with esdb:// or esdb+discover://'),
+  },
+  eventstorePort: { env: 'AGON_EVENTSTORE_PORT', schema: whole(0, 65_535).optional() },
+  eventstoreCert: { env: 'AGON_EVENTSTORE_CERT', schema: z.string().min(1).optional() },
+  eventstoreKey: { env: 'AGON_EVENTSTORE_KEY', schema: z.string().min(1).optional() },
+  eventstoreInsecure: {
+    env: 'AGON_EVENTSTORE_INSECURE',
+    schema: z.union([z.boolean(), z.stringbool()]).default(false),
+  },
   runner: { env: 'AGON_RUNNER', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
   leaseMs: { env: 'AGON_LEASE_MS', schema: whole(1_000, 3_600_000).default(30_000) },
   cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
@@ -114,6 +125,15 @@ export interface Config {
   readonly introspection: boolean;
   /** The door for runners; closed when there is no port, and any free one for 0. */
   readonly grpcPort: number | undefined;
+  /** The EventStoreDB that holds the log, as a connection string; the log in the data folder when left out. */
+  readonly storeUrl: Secret | undefined;
+  /** The door for EventStoreDB's clients; closed when there is no port, and any free one for 0. */
+  readonly eventstorePort: number | undefined;
+  /** The files of its certificate and key, in PEM; it makes its own when they are left out. */
+  readonly eventstoreCert: string | undefined;
+  readonly eventstoreKey: string | undefined;
+  /** Plain HTTP/2 on this machine alone: whoever reaches it may read. */
+  readonly eventstoreInsecure: boolean;
   /** Whether a runner runs inside the arena. */
   readonly runner: boolean;
   /** How long a match is a runner's without a heartbeat. */
@@ -173,7 +193,7 @@ export function parseConfig(
     if (!parsed.success) {
       const why = parsed.error.issues[0]?.message ?? 'not valid';
       // What is nearly a secret is not shown either.
-      const shown = /secret/i.test(name) ? 'not usable' : `"${String(raw)}"`;
+      const shown = /secret|storeUrl/i.test(name) ? 'not usable' : `"${String(raw)}"`;
       throw new AgonError('CONFIG.INVALID', `${name} (${setting.env}) is ${shown}: ${why}.`, { setting: name });
     }
     values[name] = parsed.data;
@@ -182,6 +202,9 @@ export function parseConfig(
   if ((config.stripeSecretKey === undefined) !== (config.stripeWebhookSecret === undefined)) {
     const missing = config.stripeSecretKey ? 'STRIPE_WEBHOOK_SECRET' : 'STRIPE_SECRET_KEY';
     throw new AgonError('CONFIG.INVALID', `${missing} is missing: Stripe needs the key and the secret of the webhook.`);
+  }
+  if ((config.eventstoreCert === undefined) !== (config.eventstoreKey === undefined)) {
+    throw new AgonError('CONFIG.INVALID', 'AGON_EVENTSTORE_CERT and AGON_EVENTSTORE_KEY belong together.');
   }
   const introspection = config.introspection ?? isLoopback(config.host);
   return Object.freeze({ ...config, introspection, dataDir: resolve(config.dataDir) });

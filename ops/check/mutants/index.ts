@@ -1,4 +1,5 @@
 import { analyticsMutants } from './analytics.js';
+import { clusterStoreMutants } from './cluster-store.js';
 import { gatewayMutants } from './gateway.js';
 import { logMutants } from './log.js';
 import { moneyMutants } from './money.js';
@@ -18,4 +19,5 @@ export const mutants: readonly Mutant[] = [
   ...analyticsMutants,
   ...sandboxMutants,
   ...gatewayMutants,
+  ...clusterStoreMutants,
 ];

@@ -169,6 +169,8 @@ export class LmdbEventStore implements EventStore {
     };
     const subscription = follow({ readAll: (page) => this.readAll(page), changed }, options, handler);
     this.subscriptions.add(subscription);
+    const over = () => void this.subscriptions.delete(subscription);
+    subscription.done.then(over, over);
     return subscription;
   }
 

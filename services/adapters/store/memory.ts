@@ -74,6 +74,8 @@ export class MemoryEventStore implements EventStore {
       this.log.length > after ? Promise.resolve() : this.growth.next(signal);
     const subscription = follow({ readAll: (page) => this.readAll(page), changed }, options, handler);
     this.subscriptions.add(subscription);
+    const over = () => void this.subscriptions.delete(subscription);
+    subscription.done.then(over, over);
     return subscription;
   }
 

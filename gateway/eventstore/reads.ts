@@ -1,0 +1,193 @@
+import type { ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
+import { AgonError, type EventStore, type RecordedEvent } from '../../services/kernel/index.js';
+import { filterOf, type LogFilter } from './filter.js';
+import {
+  caughtUpMessage,
+  checkpointMessage,
+  confirmationMessage,
+  eventMessage,
+  fellBehindMessage,
+  nameOf,
+  notFoundMessage,
+} from './messages.js';
+
+const PAGE_EVENTS = 256;
+/** A follower this far behind, after it had caught up, is told so. */
+const BEHIND_EVENTS = 4_096;
+
+/** What a client asks to read, in our own words. */
+export interface ReadOrder {
+  /** A stream's name; undefined for the whole log. */
+  readonly stream: string | undefined;
+  /** A revision or a position. */
+  readonly from: number | 'start' | 'end';
+  readonly backwards: boolean;
+  /** Undefined for a subscription, which has no end. */
+  readonly limit: number | undefined;
+  readonly filter: LogFilter | undefined;
+  readonly structuredIds: boolean;
+}
+
+/** Resolves when the client can take more; false once it is gone. */
+export type Send = (response: ReadResp) => Promise<boolean>;
+
+export function orderOf(request: ReadReq): ReadOrder {
+  const options = request.getOptions();
+  const [stream, all] = [options?.getStream(), options?.getAll()];
+  if (!options || (!stream && !all)) throw new AgonError('READ.INVALID', 'A read names a stream, or all.');
+  const filter = options.getFilter();
+  if (filter && stream) throw new AgonError('READ.INVALID', 'Only a read of all can have a filter.');
+  const place = stream ?? all;
+  const at = stream?.hasRevision() ? stream.getRevision() : all?.getPosition()?.getCommitPosition();
+  return {
+    stream: stream && nameOf(stream.getStreamIdentifier()),
+    from: place?.hasStart() ? 'start' : place?.hasEnd() || at === undefined ? 'end' : placeOf(at),
+    backwards: options.getReadDirection() === 1,
+    limit: options.hasSubscription() ? undefined : placeOf(options.getCount()),
+    filter: filter && filterOf(filter),
+    structuredIds: options.getUuidOption()?.hasStructured() ?? false,
+  };
+}
+
+/** Their numbers have 64 bits; what is beyond ours is beyond every log. */
+const placeOf = (text: string): number => {
+  const value = BigInt.asUintN(64, BigInt(text));
+  return value > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(value);
+};
+
+/** Answers a read that has an end. */
+export async function read(store: EventStore, order: ReadOrder, send: Send): Promise<void> {
+  const { stream, filter, structuredIds, limit = 0 } = order;
+  if (stream !== undefined && (await store.head(stream)) === undefined) {
+    await send(notFoundMessage(stream));
+    return;
+  }
+  if (limit === 0) return;
+  let left = limit;
+  const pages = stream === undefined ? logPages(store, order) : streamPages(store, stream, order);
+  for await (const page of pages) {
+    for (const event of page) {
+      if (filter && !filter.wants(event)) continue;
+      if (!(await send(eventMessage(event, structuredIds)))) return;
+      left -= 1;
+      if (left === 0) return;
+    }
+  }
+}
+
+async function* streamPages(store: EventStore, stream: string, { from, backwards, limit = 0 }: ReadOrder) {
+  if (!backwards && from === 'end') return;
+  const size = Math.min(PAGE_EVENTS, limit);
+  let at = from === 'start' ? 0 : from === 'end' ? undefined : from;
+  for (;;) {
+    const direction = backwards ? 'backwards' : 'forwards';
+    const start = at === undefined ? {} : { fromRevision: at };
+    const page: readonly RecordedEvent[] = await store.readStream(stream, { ...start, direction, limit: size });
+    yield page;
+    const last = page.at(-1)?.revision;
+    if (last === undefined || (backwards && last === 0)) return;
+    at = backwards ? last - 1 : last + 1;
+  }
+}
+
+/** Forwards from a position with the event that stands there; backwards from what stands before it. */
+async function* logPages(store: EventStore, { from, backwards }: ReadOrder) {
+  const end = await store.lastPosition();
+  if (!backwards) {
+    if (from === 'end') return;
+    for (let after = from === 'start' ? 0 : Math.max(0, from - 1); ; ) {
+      const page = await store.readAll({ after, limit: PAGE_EVENTS });
+      yield page;
+      const last = page.at(-1);
+      if (!last) return;
+      after = last.position;
+    }
+  }
+  let before = Math.min(end + 1, from === 'end' ? end + 1 : from === 'start' ? 0 : from);
+  while (before > 1) {
+    const after = Math.max(0, before - 1 - PAGE_EVENTS);
+    yield (await between(store, after, before)).reverse();
+    before = after + 1;
+  }
+}
+
+/** A page may hold less than was asked for, so it takes as many as it takes. */
+async function between(store: EventStore, after: number, before: number): Promise<RecordedEvent[]> {
+  const found: RecordedEvent[] = [];
+  for (let at = after; at < before - 1; ) {
+    const page = await store.readAll({ after: at, limit: before - 1 - at });
+    const last = page.at(-1);
+    if (!last) break;
+    found.push(...page.filter((event) => event.position < before));
+    at = last.position;
+  }
+  return found;
+}
+
+/**
+ * Answers a subscription until the signal fires: first what is there, then what comes. The store waits for the client,
+ * so a slow one costs a page of memory and no more.
+ */
+export async function follow(
+  store: EventStore,
+  order: ReadOrder,
+  send: Send,
+  signal: AbortSignal,
+  subscriptionId: string,
+): Promise<void> {
+  await send(confirmationMessage(subscriptionId));
+  const { stream, filter, structuredIds } = order;
+  let seen = Number.NEGATIVE_INFINITY;
+  let after = await store.lastPosition();
+  if (stream !== undefined) {
+    // Whatever the stream gets from here on stands beyond this position, or is among what is read now.
+    seen =
+      order.from === 'end' ? ((await store.head(stream))?.revision ?? -1) : order.from === 'start' ? -1 : order.from;
+    const rest = { ...order, from: seen + 1, backwards: false, limit: Number.MAX_SAFE_INTEGER };
+    for await (const page of streamPages(store, stream, rest)) {
+      for (const event of page) {
+        if (!(await send(eventMessage(event, structuredIds)))) return;
+        seen = event.revision;
+      }
+    }
+  } else if (order.from !== 'end') {
+    after = order.from === 'start' ? 0 : order.from;
+  }
+  const wants = ({ stream: name, revision, type }: RecordedEvent) =>
+    stream === undefined ? (filter?.wants({ stream: name, type }) ?? true) : name === stream && revision > seen;
+
+  let live = false;
+  let unchecked = 0;
+  /** Tells where the client is in relation to the end, and how far the filter has looked. */
+  const report = async (position: number) => {
+    const behind = (await store.lastPosition()) - position;
+    if (filter && unchecked > 0 && (behind <= 0 || unchecked >= filter.checkpointEvents)) {
+      unchecked = 0;
+      await send(checkpointMessage(position));
+    }
+    if (live ? behind <= BEHIND_EVENTS : behind > 0) return;
+    live = !live;
+    await send(live ? caughtUpMessage() : fellBehindMessage());
+  };
+  await report(after);
+  if (signal.aborted) return;
+  const subscription = store.subscribe({ after, batchSize: PAGE_EVENTS }, async (events) => {
+    for (const event of events) {
+      if (signal.aborted) return;
+      unchecked += 1;
+      if (wants(event)) await send(eventMessage(event, structuredIds));
+      if (filter && unchecked >= filter.checkpointEvents) {
+        unchecked = 0;
+        await send(checkpointMessage(event.position));
+      }
+    }
+    await report(events.at(-1)?.position ?? after);
+  });
+  const stop = () => void subscription.stop();
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    await subscription.done;
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}

@@ -1,0 +1,101 @@
+import db, {
+  type AllStreamSubscription,
+  type EventStoreDBClient,
+  type Filter,
+  type ResolvedEvent,
+} from '@eventstore/db-client';
+import type { RecordedEvent } from '../../kernel/index.js';
+import { backoffMs } from '../relay.js';
+import { asEsdbError, isPassing } from './eventstoredb-errors.js';
+import { type Followable, Growth } from './follow.js';
+
+const BUFFERED_MAX = 2_048;
+const CHECKPOINT_WINDOWS = 8;
+
+/**
+ * A catch-up subscription, as something to be followed: what it has brought is read from here in batches. While there is
+ * plenty, the server waits. When it drops, it is taken up again where it was, by the last event or checkpoint.
+ */
+export class Tail implements Followable {
+  private readonly arrived: RecordedEvent[] = [];
+  private readonly growth = new Growth();
+  private live: AllStreamSubscription | undefined;
+  private fault: { readonly error: unknown } | undefined;
+  private failures = 0;
+
+  constructor(
+    private readonly client: EventStoreDBClient,
+    private readonly filter: Filter,
+    private readonly recorded: (resolved: ResolvedEvent) => RecordedEvent,
+    private seen: number,
+  ) {}
+
+  async readAll({ limit }: { limit: number }): Promise<readonly RecordedEvent[]> {
+    if (!this.live && !this.fault) this.connect();
+    const batch = this.arrived.splice(0, limit);
+    if (this.live?.isPaused() && this.arrived.length < BUFFERED_MAX / 2) this.live.resume();
+    return batch;
+  }
+
+  async changed(_after: number, signal: AbortSignal): Promise<void> {
+    if (this.arrived.length > 0) return;
+    if (!this.fault) return this.growth.next(signal);
+    const { error } = this.fault;
+    if (!isPassing(error)) throw asEsdbError(error, 'EventStoreDB');
+    await pause(backoffMs(++this.failures), signal);
+    this.fault = undefined;
+  }
+
+  close(): void {
+    this.drop();
+  }
+
+  private connect(): void {
+    const at = BigInt(this.seen);
+    const fromPosition = this.seen === 0 ? ('start' as const) : { commit: at, prepare: at };
+    const checkpointReached = async (_live: unknown, { commit }: { commit: bigint }) => {
+      this.seen = Math.max(this.seen, Number(commit));
+    };
+    const filter = { ...this.filter, checkpointInterval: CHECKPOINT_WINDOWS, checkpointReached };
+    const live = this.client.subscribeToAll({ fromPosition, filter: filter as Filter });
+    this.live = live;
+    live.on('data', (resolved: ResolvedEvent) => {
+      if (this.live !== live) return;
+      try {
+        const event = this.recorded(resolved);
+        // A server that begins with the event it was given, and not after it, must not make it come twice.
+        if (event.position <= this.seen) return;
+        this.seen = event.position;
+        this.failures = 0;
+        this.arrived.push(event);
+      } catch (error) {
+        this.fail(error);
+        return;
+      }
+      if (this.arrived.length >= BUFFERED_MAX) live.pause();
+      this.growth.announce();
+    });
+    live.on('error', (error) => this.live === live && this.fail(error));
+    live.on('end', () => this.live === live && this.fail(new db.UnavailableError({ message: 'It ended.' } as never)));
+  }
+
+  private fail(error: unknown): void {
+    this.drop();
+    this.fault = { error };
+    this.growth.announce();
+  }
+
+  private drop(): void {
+    const { live } = this;
+    this.live = undefined;
+    live?.unsubscribe().catch(() => {});
+    live?.on('error', () => {});
+  }
+}
+
+const pause = (ms: number, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => [clearTimeout(timer), resolve()], { once: true });
+    if (signal.aborted) resolve();
+  });
