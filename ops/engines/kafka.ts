@@ -191,7 +191,11 @@ class Node implements KafkaNode {
 }
 
 async function ready(brokers: readonly string[], wanted: number, nodes: readonly Node[]): Promise<void> {
-  const client = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING, retry: { retries: 0 } });
+  const client = new kafkajs.Kafka({
+    brokers: [...brokers],
+    logLevel: kafkajs.logLevel.NOTHING,
+    retry: { retries: 0 },
+  });
   for (let waitedMs = 0; waitedMs < READY_MS; waitedMs += POLL_MS) {
     const dead = nodes.filter((node) => node.ended());
     if (nodes.length - dead.length < wanted) {

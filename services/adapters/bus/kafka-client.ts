@@ -71,7 +71,8 @@ export class KafkaClient {
       topic(replay, 1, {}),
     ];
     const missing = wanted.filter(({ topic: name }) => !known.has(name));
-    if (missing.length > 0) await this.asAdmin((admin) => admin.createTopics({ topics: missing, waitForLeaders: true }));
+    if (missing.length > 0)
+      await this.asAdmin((admin) => admin.createTopics({ topics: missing, waitForLeaders: true }));
   }
 
   /** Everything that is committed in a topic of one partition, from an offset to where it ends now. */

@@ -124,7 +124,10 @@ export class DeadLetters {
       return (group === undefined || letter.group === group) && (eventId === undefined || letter.eventId === eventId);
     });
     if (eventId !== undefined && wanted.length === 0) {
-      throw new AgonError('BUS.NO_SUCH_LETTER', `No dead letter is of the event ${eventId}. "agon bus dead-letters" lists them.`);
+      throw new AgonError(
+        'BUS.NO_SUCH_LETTER',
+        `No dead letter is of the event ${eventId}. "agon bus dead-letters" lists them.`,
+      );
     }
     return wanted.sort((a, b) => positionOf(a.message) - positionOf(b.message));
   }

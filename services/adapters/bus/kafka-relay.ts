@@ -164,7 +164,9 @@ class Publisher {
     try {
       await producer.connect();
       const last = await client.lastOf(client.topics.watermark);
-      const { topics } = await client.asAdmin((admin) => admin.fetchTopicMetadata({ topics: [...client.topics.events] }));
+      const { topics } = await client.asAdmin((admin) =>
+        admin.fetchTopicMetadata({ topics: [...client.topics.events] }),
+      );
       const partitions = new Map(topics.map(({ name, partitions: all }) => [name, all]));
       return new Publisher(client, producer, partitions, traceparentOf, last ? positionOf(last) : 0);
     } catch (error) {
@@ -193,7 +195,11 @@ class Publisher {
     try {
       const ranges = await this.send(transaction, events);
       const watermark = encodeWatermark({ after: this.position, position: to, ranges });
-      await transaction.send({ topic: this.client.topics.watermark, acks: -1, messages: [{ ...watermark, partition: 0 }] });
+      await transaction.send({
+        topic: this.client.topics.watermark,
+        acks: -1,
+        messages: [{ ...watermark, partition: 0 }],
+      });
       await transaction.commit();
     } catch (error) {
       await transaction.abort().catch(() => {});
@@ -231,6 +237,12 @@ class Publisher {
 
 function asFenced(error: unknown): unknown {
   const { type } = error as { type?: string };
-  if (type !== 'INVALID_PRODUCER_EPOCH' && type !== 'PRODUCER_FENCED' && type !== 'INVALID_PRODUCER_ID_MAPPING') return error;
-  return new AgonError('RELAY.FENCED', 'Another relay has taken over; this one published nothing since.', {}, { cause: error });
+  if (type !== 'INVALID_PRODUCER_EPOCH' && type !== 'PRODUCER_FENCED' && type !== 'INVALID_PRODUCER_ID_MAPPING')
+    return error;
+  return new AgonError(
+    'RELAY.FENCED',
+    'Another relay has taken over; this one published nothing since.',
+    {},
+    { cause: error },
+  );
 }

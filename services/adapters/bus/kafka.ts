@@ -287,7 +287,9 @@ class Group {
     const { events, watermark, prefix } = client.topics;
     const position = await checkpoints.load(options.group);
     const topics = [...events, watermark];
-    const offsets = await client.asAdmin((admin) => admin.fetchOffsets({ groupId: `${prefix}.${options.group}`, topics }));
+    const offsets = await client.asAdmin((admin) =>
+      admin.fetchOffsets({ groupId: `${prefix}.${options.group}`, topics }),
+    );
     const kept = offsets.find(({ topic }) => topic === watermark)?.partitions[0]?.metadata;
     // A checkpoint that went back, as that of a database after a crash does, makes the offsets worthless.
     const usable = Number(kept ?? 0) <= position;
@@ -316,7 +318,10 @@ class Group {
   }
 
   private tell(error: unknown): void {
-    const told = error instanceof AgonError ? error : new AgonError('BUS.KAFKA', `${(error as Error).message}`, {}, { cause: error });
+    const told =
+      error instanceof AgonError
+        ? error
+        : new AgonError('BUS.KAFKA', `${(error as Error).message}`, {}, { cause: error });
     this.parts.onRetry(this.parts.options.group, told);
   }
 }

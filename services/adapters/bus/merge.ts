@@ -101,7 +101,8 @@ export class Merger<T> {
     const left = this.ready.findIndex(({ position }) => position > to);
     this.ready = left === -1 ? [] : this.ready.slice(left);
     while (this.passed[0] && this.passed[0].position <= to) {
-      for (const place of this.passed.shift()?.places ?? []) this.places.set(keyOf(place.topic, place.partition), place);
+      for (const place of this.passed.shift()?.places ?? [])
+        this.places.set(keyOf(place.topic, place.partition), place);
     }
   }
 
@@ -121,7 +122,11 @@ export class Merger<T> {
       else if (!this.gather(watermark)) return;
       this.watermarks.shift();
       this.complete = Math.max(this.complete, watermark.position);
-      const places = watermark.ranges.map(([topic, partition, at, count]) => ({ topic, partition, offset: at + count }));
+      const places = watermark.ranges.map(([topic, partition, at, count]) => ({
+        topic,
+        partition,
+        offset: at + count,
+      }));
       places.push({ topic: this.topic, partition: 0, offset: next });
       this.passed.push({ position: watermark.position, places });
     }
