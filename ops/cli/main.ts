@@ -6,6 +6,7 @@ import { agentRuntimes, gameNamed, gameNames } from '../../sandbox-runner/index.
 import { type Config, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
+import { addBusCommands } from './bus-commands.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
 import { buyCredits, deposit, endPlan, onboard, showPayments, showPlans, subscribe, withdraw } from './payments.js';
 import {
@@ -342,6 +343,8 @@ command(
 command(ledger, 'trial-balance', 'Show all accounts, recomputed from the log. Exits 1 if they do not sum to zero.')
   .option('--csv', 'comma-separated values for a spreadsheet')
   .action(run(async (flags) => (await money()).showTrialBalance(dataDirOf(flags), flags)));
+
+addBusCommands(program, { command, run, dataDirOf });
 
 /** Usage errors exit 2, everything refused or failed exits 1; nobody ever sees a stack trace. */
 function codeFor(error: unknown, options: OutputOptions): number {

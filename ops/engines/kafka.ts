@@ -137,7 +137,10 @@ async function format(place: Place, clusterId: string): Promise<void> {
   const file = join(place.folder, 'server.properties');
   writeFileSync(file, settings(place));
   try {
-    await promisify(execFile)('java', java('kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', file));
+    await promisify(execFile)(
+      'java',
+      java('kafka.tools.StorageTool', 'format', `--cluster-id=${clusterId}`, '-c', file),
+    );
   } catch (error) {
     throw new AgonError('KAFKA.FAILED', `Kafka's storage could not be made: ${(error as Error).message}`);
   }

@@ -120,11 +120,14 @@ export class MemoryLease implements Lease {
     this.free = new Promise((resolve) => {
       release = resolve;
     });
+    let leave: () => void = () => {};
     const gone = new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      signal.addEventListener('abort', () => resolve(), { once: true });
+      leave = resolve;
     });
+    signal.addEventListener('abort', leave);
+    if (signal.aborted) leave();
     await Promise.race([before, gone]);
+    signal.removeEventListener('abort', leave);
     if (signal.aborted) {
       before.then(release);
       signal.throwIfAborted();

@@ -1,5 +1,6 @@
-import kafkajs, { type Admin, type KafkaConfig, type KafkaMessage } from 'kafkajs';
-import { AgonError, type Ids } from '../../kernel/index.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import kafkajs, { type Admin, type ITopicConfig, type KafkaConfig, type KafkaMessage } from 'kafkajs';
+import { AgonError, type Ids, isAgonError } from '../../kernel/index.js';
 import { deadLettersOf, Topics } from './message.js';
 
 const PARTITIONS = 3;
@@ -7,6 +8,7 @@ const REPLICAS_MAX = 3;
 /** Larger than a transaction of the relay, whose records for one partition are one batch. */
 const BATCH_BYTES_MAX = 8 * 1024 * 1024;
 const TAIL_RECORDS = 64;
+const LEADERS_MS = 20_000;
 export const FETCH_WAIT_MS = 100;
 
 export interface KafkaOptions extends Pick<KafkaConfig, 'ssl' | 'sasl'> {
@@ -17,6 +19,8 @@ export interface KafkaOptions extends Pick<KafkaConfig, 'ssl' | 'sasl'> {
   readonly partitions?: number;
   /** Copies of each partition; three, or as many as there are brokers. */
   readonly replication?: number;
+  /** How long a member of a group may be silent before another takes its place. Work may take longer than that. */
+  readonly sessionMs?: number;
   readonly ids: Ids;
 }
 
@@ -26,7 +30,7 @@ export class KafkaClient {
   readonly kafka: kafkajs.Kafka;
   private admin: Promise<Admin> | undefined;
 
-  constructor(private readonly options: KafkaOptions) {
+  constructor(readonly options: KafkaOptions) {
     const { brokers, ssl, sasl, topics = new Topics() } = options;
     this.topics = topics;
     this.kafka = new kafkajs.Kafka({
@@ -71,8 +75,31 @@ export class KafkaClient {
       topic(replay, 1, {}),
     ];
     const missing = wanted.filter(({ topic: name }) => !known.has(name));
-    if (missing.length > 0)
-      await this.asAdmin((admin) => admin.createTopics({ topics: missing, waitForLeaders: true }));
+    if (missing.length > 0) await this.create(missing);
+    await this.led(wanted.map(({ topic: name }) => name));
+  }
+
+  private async create(topics: readonly ITopicConfig[]): Promise<void> {
+    try {
+      await this.asAdmin((admin) => admin.createTopics({ topics: [...topics], waitForLeaders: false }));
+    } catch (error) {
+      // Somebody else may have made some of them in the same moment.
+      const errors = (error as { errors?: { type?: string }[] }).errors ?? [error as { type?: string }];
+      if (errors.some(({ type }) => type !== 'TOPIC_ALREADY_EXISTS')) throw error;
+    }
+  }
+
+  /** Until every partition has a leader: before that, Kafka says that there is no such topic. */
+  private async led(topics: string[]): Promise<void> {
+    for (let waitedMs = 0; ; waitedMs += FETCH_WAIT_MS) {
+      try {
+        const found = await this.asAdmin((admin) => admin.fetchTopicMetadata({ topics }));
+        if (found.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;
+      } catch (error) {
+        if (waitedMs >= LEADERS_MS) throw error;
+      }
+      await sleep(FETCH_WAIT_MS);
+    }
   }
 
   /** Everything that is committed in a topic of one partition, from an offset to where it ends now. */
@@ -142,3 +169,7 @@ export class KafkaClient {
     }
   }
 }
+
+/** What the client throws, under a code of ours. */
+export const asBusError = (error: unknown): AgonError =>
+  isAgonError(error) ? error : new AgonError('BUS.KAFKA', `Kafka: ${(error as Error).message}`, {}, { cause: error });

@@ -3,7 +3,7 @@ import kafkajs, { type PartitionMetadata, type Producer, type Transaction } from
 import { AgonError, type Consumer, type EventStore, type RecordedEvent } from '../../kernel/index.js';
 import type { HeldLease, Lease } from '../lease.js';
 import { backoffMs } from '../relay.js';
-import { KafkaClient, type KafkaOptions } from './kafka-client.js';
+import { asBusError, KafkaClient, type KafkaOptions } from './kafka-client.js';
 import { AHEAD_MAX } from './merge.js';
 import { encodeEvent, encodeWatermark, positionOf, type Range } from './message.js';
 
@@ -58,7 +58,7 @@ export function startKafkaRelay(options: KafkaRelayOptions): KafkaRelay {
         });
       } catch (error) {
         if (signal.aborted) break;
-        onRetry(error);
+        onRetry(asBusError(error));
         failures += 1;
       }
       turn('stand-by');
@@ -82,17 +82,17 @@ export function startKafkaRelay(options: KafkaRelayOptions): KafkaRelay {
         );
       }
       turn('publishing');
+      const over = AbortSignal.any([signal, held.lost]);
       const { batchEvents = BATCH_EVENTS } = options;
       const tail = options.store.subscribe({ after: position, batchSize: batchEvents }, async (events) => {
         for (const part of parted(publisher.encoded(events), LIMITS)) {
-          if (signal.aborted || held.lost.aborted) return;
+          if (over.aborted) return;
           await publisher.publish(part);
           position = publisher.position;
         }
       });
-      const stop = () => void tail.stop();
-      for (const each of [signal, held.lost]) each.addEventListener('abort', stop, { once: true });
-      if (signal.aborted || held.lost.aborted) stop();
+      over.addEventListener('abort', () => tail.stop(), { once: true });
+      if (over.aborted) await tail.stop();
       await tail.done;
     } finally {
       await publisher.close();
@@ -163,6 +163,8 @@ class Publisher {
     });
     try {
       await producer.connect();
+      // The client takes its epoch with its first transaction; connecting alone would fence nobody.
+      await (await producer.transaction()).abort();
       const last = await client.lastOf(client.topics.watermark);
       const { topics } = await client.asAdmin((admin) =>
         admin.fetchTopicMetadata({ topics: [...client.topics.events] }),

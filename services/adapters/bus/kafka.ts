@@ -1,18 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EachBatchPayload, Consumer as KafkaConsumer, KafkaMessage, Producer } from 'kafkajs';
-import {
-  AgonError,
-  type BatchHandler,
-  type Bus,
-  type Checkpoints,
-  type Consumer,
-  type ConsumerOptions,
-  type DeadLetter,
-  type RecordedEvent,
+import type {
+  BatchHandler,
+  Bus,
+  Checkpoints,
+  Consumer,
+  ConsumerOptions,
+  DeadLetter,
+  RecordedEvent,
 } from '../../kernel/index.js';
 import { backoffMs } from '../relay.js';
 import { type Delivery, deliver, deliverOne } from './delivery.js';
-import { FETCH_WAIT_MS, KafkaClient, type KafkaOptions } from './kafka-client.js';
+import { asBusError, FETCH_WAIT_MS, KafkaClient, type KafkaOptions } from './kafka-client.js';
 import { allToOne, Pressure } from './kafka-group.js';
 import { buriedMessage } from './kafka-letters.js';
 import { type Carried, Merger } from './merge.js';
@@ -23,7 +22,7 @@ const COMMIT_MS = 1_000;
 /** How long a batch waits to become full while more is known to come. */
 const LINGER_MS = 100;
 const OPEN_WAIT_MS = 1_000;
-const SESSION = { sessionTimeout: 10_000, heartbeatInterval: 1_000, rebalanceTimeout: 20_000 };
+const SESSION_MS = 10_000;
 
 interface Origin {
   readonly topic: string;
@@ -46,7 +45,6 @@ export class KafkaBus implements Bus {
   }
 
   async consume(options: ConsumerOptions, handler: BatchHandler): Promise<Consumer> {
-    await this.client.ensureTopics();
     const { client, checkpoints, onRetry } = this;
     const group = new Group({ client, checkpoints, onRetry, options, handler, letters: () => this.letters() });
     await group.start();
@@ -102,6 +100,7 @@ class Group {
   private readonly replays: { readonly next: number; readonly message: KafkaMessage }[] = [];
   private merger: Merger<Origin> | undefined;
   private assigned = false;
+  private memberId = '';
   private readonly bell = new Bell();
   /** Since when a batch that is not full has been waiting. */
   private lingeringMs: number | undefined;
@@ -111,11 +110,14 @@ class Group {
 
   constructor(private readonly parts: GroupOptions) {
     const { client, options, handler, onRetry } = parts;
+    const { sessionMs = SESSION_MS } = client.options;
     this.consumer = client.kafka.consumer({
       groupId: `${client.topics.prefix}.${options.group}`,
       partitionAssigners: [allToOne(() => this.assigned)],
       maxWaitTimeInMs: FETCH_WAIT_MS,
-      ...SESSION,
+      sessionTimeout: sessionMs,
+      heartbeatInterval: sessionMs / 10,
+      rebalanceTimeout: sessionMs * 2,
     });
     this.pressure = new Pressure(this.consumer);
     const bury = (letter: DeadLetter, event: RecordedEvent) => this.bury(letter, event);
@@ -130,25 +132,42 @@ class Group {
     const { consumer } = this;
     const { events, watermark, replay } = this.parts.client.topics;
     this.position = await this.parts.checkpoints.load(this.parts.options.group);
-    consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-      this.assigned = (payload.memberAssignment[watermark] ?? []).length > 0;
+    consumer.on(consumer.events.GROUP_JOIN, ({ payload: { memberAssignment, memberId } }) => {
+      const assigned = (memberAssignment[watermark] ?? []).length > 0;
+      // Under the same name it was in the group all the time, and nobody else had the partitions.
+      const kept = assigned && this.assigned && memberId === this.memberId;
+      [this.assigned, this.memberId] = [assigned, memberId];
       this.replays.length = 0;
-      this.reopen();
+      if (!kept) this.reopen();
     });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       this.tell(payload.error);
       // What does not get better by starting again, a refused password for instance.
       if (!payload.restart) this.finish(payload.error);
     });
-    await consumer.connect();
-    await consumer.subscribe({ topics: [...events, watermark, replay], fromBeginning: true });
-    await consumer.run({
-      autoCommit: false,
-      eachBatchAutoResolve: false,
-      partitionsConsumedConcurrently: 4,
-      eachBatch: (payload) => this.read(payload),
-    });
-    this.loop = this.deliverAll();
+    this.loop = this.join([...events, watermark, replay]).then(() => this.deliverAll());
+  }
+
+  /** Kafka may come up after us. */
+  private async join(topics: string[]): Promise<void> {
+    const { consumer } = this;
+    const { signal } = this.stopping;
+    for (let failures = 1; !signal.aborted; failures++) {
+      try {
+        await this.parts.client.ensureTopics();
+        await consumer.connect();
+        await consumer.subscribe({ topics, fromBeginning: true });
+        return await consumer.run({
+          autoCommit: false,
+          eachBatchAutoResolve: false,
+          partitionsConsumedConcurrently: 4,
+          eachBatch: (payload) => this.read(payload),
+        });
+      } catch (error) {
+        this.tell(error);
+        await sleep(backoffMs(failures), undefined, { signal }).catch(() => {});
+      }
+    }
   }
 
   /** Ends the batch in hand, says how far it came, and leaves the group, so that a stand-by takes over at once. */
@@ -318,11 +337,7 @@ class Group {
   }
 
   private tell(error: unknown): void {
-    const told =
-      error instanceof AgonError
-        ? error
-        : new AgonError('BUS.KAFKA', `${(error as Error).message}`, {}, { cause: error });
-    this.parts.onRetry(this.parts.options.group, told);
+    this.parts.onRetry(this.parts.options.group, asBusError(error));
   }
 }
 
