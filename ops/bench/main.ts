@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
 import { analytics } from './analytics.js';
 import { append } from './append.js';
+import { cluster } from './cluster.js';
 import { command } from './command.js';
 import { matches } from './matches.js';
 import { project } from './project.js';
@@ -20,6 +21,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report
   sandbox,
   settle,
   analytics,
+  cluster,
 };
 
 const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
@@ -32,6 +34,7 @@ const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
   settle    settlements, holds and payouts included, against bare appends and against PostgreSQL transactions
   sandbox   a call into a process sandbox against a bare pipe, and starting one against a bare interpreter
   analytics taking events into ClickHouse against the bare engine, and the charts against PostgreSQL
+  cluster   a log through Kafka into views against the bare client
 
   --json      one line of JSON on stdout; progress goes to stderr
   --rounds N  measured rounds, interleaved; at least 5 (15)

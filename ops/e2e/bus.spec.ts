@@ -39,7 +39,7 @@ class RelayProcess {
   constructor(data: string, kafka: KafkaOptions, redis: string) {
     const agon = join(packageRoot, 'ops', 'cli', 'agon.js');
     const args = ['bus', 'relay', '--data', data, '--kafka', kafka.brokers.join(','), '--redis', redis];
-    const own = ['--prefix', kafka.topics?.prefix ?? '', '--lease-ms', '1500', '--json'];
+    const own = ['--prefix', kafka.topics?.prefix ?? '', '--lease-ms', '3000', '--json'];
     this.child = spawn(execPath, [agon, ...args, ...own], { stdio: ['ignore', 'pipe', 'inherit'] });
     createInterface(this.child.stdout as NodeJS.ReadableStream).on('line', (line) => {
       this.state = (JSON.parse(line) as { state: string }).state;
@@ -105,7 +105,7 @@ if (missing) {
       const consumer = await bus.consume({ group: 'g' }, async (events) => {
         seen.push(...events.map(({ position }) => position));
       });
-      await soon(() => consumer.position() === 5);
+      await soon(() => consumer.position() === 5 && relays.some(({ state }) => state === 'publishing'));
       const [active, other] = relays[0].state === 'publishing' ? relays : ([relays[1], relays[0]] as const);
       expect([active.state, other.state]).toEqual(['publishing', 'stand-by']);
 

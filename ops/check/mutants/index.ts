@@ -1,4 +1,5 @@
 import { analyticsMutants } from './analytics.js';
+import { busMutants } from './bus.js';
 import { logMutants } from './log.js';
 import { moneyMutants } from './money.js';
 import type { Mutant } from './mutant.js';
@@ -16,4 +17,5 @@ export const mutants: readonly Mutant[] = [
   ...viewsMutants,
   ...analyticsMutants,
   ...sandboxMutants,
+  ...busMutants,
 ];

@@ -39,7 +39,7 @@ export class KafkaClient {
       // What goes wrong is thrown, and told by whoever catches it.
       logLevel: kafkajs.logLevel.NOTHING,
       connectionTimeout: 3_000,
-      retry: { initialRetryTime: 50, maxRetryTime: 2_000, retries: 8 },
+      retry: { initialRetryTime: 50, maxRetryTime: 2_000, retries: 5 },
       ...(ssl === undefined ? {} : { ssl }),
       ...(sasl === undefined ? {} : { sasl }),
     });

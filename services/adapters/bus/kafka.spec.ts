@@ -76,7 +76,7 @@ if (missing) {
     }
   };
   const upTo = (last: number, after = 0) => Array.from({ length: last - after }, (_, i) => after + i + 1);
-  /** Everything that was published, as any reader of committed records sees it, partition by partition. */
+  /** Everything that was published, as every reader of committed records sees it, partition by partition. */
   const publishedTo = async (arena: KafkaOptions): Promise<RecordedEvent[][]> => {
     const client = new KafkaClient(arena);
     try {

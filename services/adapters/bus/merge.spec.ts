@@ -42,8 +42,11 @@ function merged(log: Published, from: number, choices: readonly number[], max = 
   const sources = [...log.records.keys(), MARKS].map((topic) => ({ topic, at: 0 }));
   const lengthOf = (topic: string) => (topic === MARKS ? log.watermarks.length : (log.records.get(topic)?.length ?? 0));
   const out: number[] = [];
+  let delivered = from;
   const drain = (impatient: boolean) => {
     for (let batch = merger.next(max, impatient); batch; batch = merger.next(max, impatient)) {
+      expect(batch.to).toBeGreaterThan(delivered);
+      delivered = batch.to;
       expect(batch.items.length).toBeLessThanOrEqual(max);
       out.push(...batch.items.map(({ what }) => what));
       merger.done(batch.to);
@@ -130,9 +133,9 @@ describe('merging partitions by position', () => {
 
   it('ignores what is read again', () => {
     const merger = new Merger<number>(MARKS, 0);
-    for (let again = 0; again < 2; again++) {
-      feed(merger, 't0');
-      feed(merger, 't1');
+    for (const upTo of [2, 3]) {
+      feed(merger, 't0', 0, upTo);
+      feed(merger, 't1', 0, upTo);
       mark(merger, 0);
       mark(merger, 1);
     }
