@@ -1,39 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { EachBatchPayload, Consumer as KafkaConsumer, KafkaMessage, Producer } from 'kafkajs';
-import type {
-  BatchHandler,
-  Bus,
-  Checkpoints,
-  Consumer,
-  ConsumerOptions,
-  DeadLetter,
-  RecordedEvent,
-} from '../../kernel/index.js';
-import { backoffMs } from '../relay.js';
-import { type Delivery, deliver, deliverOne } from './delivery.js';
-import { asBusError, FETCH_WAIT_MS, KafkaClient, type KafkaOptions } from './kafka-client.js';
-import { allToOne, Pressure } from './kafka-group.js';
-import { buriedMessage } from './kafka-letters.js';
-import { type Carried, Merger } from './merge.js';
-import { deadLettersOf, decodeEvent, decodeWatermark, headerOf, positionOf, typeOf } from './message.js';
-
-const BATCH_EVENTS = 256;
-const COMMIT_MS = 1_000;
-/** How long a batch waits to become full while more is known to come. */
-const LINGER_MS = 100;
-const OPEN_WAIT_MS = 1_000;
-const SESSION_MS = 10_000;
-
-interface Origin {
-  readonly topic: string;
-  readonly partition: number;
-  readonly message: KafkaMessage;
-}
+import type { Message, Producer } from 'kafkajs';
+import type { BatchHandler, Bus, Checkpoints, Consumer, ConsumerOptions } from '../../kernel/index.js';
+import { KafkaClient, type KafkaOptions } from './kafka-client.js';
+import { Member } from './kafka-member.js';
 
 /** The bus of a cluster: every group reads Kafka's topics, and gets the events in the order of the log. */
 export class KafkaBus implements Bus {
   private readonly client: KafkaClient;
-  private readonly groups = new Set<Group>();
+  private readonly members = new Set<Member>();
   private producer: Promise<Producer> | undefined;
 
   constructor(
@@ -46,321 +19,39 @@ export class KafkaBus implements Bus {
 
   async consume(options: ConsumerOptions, handler: BatchHandler): Promise<Consumer> {
     const { client, checkpoints, onRetry } = this;
-    const group = new Group({ client, checkpoints, onRetry, options, handler, letters: () => this.letters() });
-    await group.start();
-    this.groups.add(group);
+    const send = (topic: string, message: Message) => this.send(topic, message);
+    const member = new Member({ client, checkpoints, onRetry, options, handler, send });
+    await member.start();
+    this.members.add(member);
     const stop = async () => {
-      await group.stop();
-      this.groups.delete(group);
+      await member.stop();
+      this.members.delete(member);
     };
-    return { stop, done: group.done, position: () => group.position };
+    return { stop, done: member.done, position: () => member.position };
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.groups].map((group) => group.stop()));
+    await Promise.all([...this.members].map((member) => member.stop()));
     await this.producer?.then((producer) => producer.disconnect()).catch(() => {});
     await this.client.close();
   }
 
-  private letters(): Promise<Producer> {
-    this.producer ??= (async () => {
-      const producer = this.client.kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
-      await producer.connect();
-      return producer;
-    })();
-    this.producer.catch(() => {
+  /** Dead letters are rare: their producer is made for the first, and anew after any failure. */
+  private async send(topic: string, message: Message): Promise<void> {
+    this.producer ??= this.connected();
+    const { producer } = this;
+    try {
+      await (await producer).send({ topic, acks: -1, messages: [message] });
+    } catch (error) {
       this.producer = undefined;
-    });
-    return this.producer;
-  }
-}
-
-interface GroupOptions {
-  readonly client: KafkaClient;
-  readonly checkpoints: Checkpoints;
-  readonly options: ConsumerOptions;
-  readonly handler: BatchHandler;
-  letters(): Promise<Producer>;
-  onRetry(group: string, error: unknown): void;
-}
-
-/**
- * One member of one consumer group. Reading and delivering are two loops that meet in the merger, so that a handler that
- * takes long holds up neither the heartbeats nor the reading. The checkpoint says what was done; Kafka's offsets only
- * say where reading can begin, and follow behind it.
- */
-class Group {
-  position = 0;
-  readonly done: Promise<void>;
-  private readonly consumer: KafkaConsumer;
-  private readonly pressure: Pressure;
-  private readonly stopping = new AbortController();
-  private readonly delivery: Delivery;
-  private readonly origins = new Map<string, Origin>();
-  private readonly replays: { readonly next: number; readonly message: KafkaMessage }[] = [];
-  private merger: Merger<Origin> | undefined;
-  private assigned = false;
-  private memberId = '';
-  private readonly bell = new Bell();
-  /** Since when a batch that is not full has been waiting. */
-  private lingeringMs: number | undefined;
-  private finish: (error?: unknown) => void = () => {};
-  private committedMs = 0;
-  private loop: Promise<void> | undefined;
-
-  constructor(private readonly parts: GroupOptions) {
-    const { client, options, handler, onRetry } = parts;
-    const { sessionMs = SESSION_MS } = client.options;
-    this.consumer = client.kafka.consumer({
-      groupId: `${client.topics.prefix}.${options.group}`,
-      partitionAssigners: [allToOne(() => this.assigned)],
-      maxWaitTimeInMs: FETCH_WAIT_MS,
-      sessionTimeout: sessionMs,
-      heartbeatInterval: sessionMs / 10,
-      rebalanceTimeout: sessionMs * 2,
-    });
-    this.pressure = new Pressure(this.consumer);
-    const bury = (letter: DeadLetter, event: RecordedEvent) => this.bury(letter, event);
-    this.delivery = { options, handler, signal: this.stopping.signal, onRetry, bury };
-    this.done = new Promise((resolve, reject) => {
-      this.finish = (error) => (error === undefined ? resolve() : reject(error));
-    });
-    this.done.catch(() => {});
-  }
-
-  async start(): Promise<void> {
-    const { consumer } = this;
-    const { events, watermark, replay } = this.parts.client.topics;
-    this.position = await this.parts.checkpoints.load(this.parts.options.group);
-    consumer.on(consumer.events.GROUP_JOIN, ({ payload: { memberAssignment, memberId } }) => {
-      const assigned = (memberAssignment[watermark] ?? []).length > 0;
-      // Under the same name it was in the group all the time, and nobody else had the partitions.
-      const kept = assigned && this.assigned && memberId === this.memberId;
-      [this.assigned, this.memberId] = [assigned, memberId];
-      this.replays.length = 0;
-      if (!kept) this.reopen();
-    });
-    consumer.on(consumer.events.CRASH, ({ payload }) => {
-      this.tell(payload.error);
-      // What does not get better by starting again, a refused password for instance.
-      if (!payload.restart) this.finish(payload.error);
-    });
-    this.loop = this.join([...events, watermark, replay]).then(() => this.deliverAll());
-  }
-
-  /** Kafka may come up after us. */
-  private async join(topics: string[]): Promise<void> {
-    const { consumer } = this;
-    const { signal } = this.stopping;
-    for (let failures = 1; !signal.aborted; failures++) {
-      try {
-        await this.parts.client.ensureTopics();
-        await consumer.connect();
-        await consumer.subscribe({ topics, fromBeginning: true });
-        return await consumer.run({
-          autoCommit: false,
-          eachBatchAutoResolve: false,
-          partitionsConsumedConcurrently: 4,
-          eachBatch: (payload) => this.read(payload),
-        });
-      } catch (error) {
-        this.tell(error);
-        await sleep(backoffMs(failures), undefined, { signal }).catch(() => {});
-      }
+      await producer.then((each) => each.disconnect()).catch(() => {});
+      throw error;
     }
   }
 
-  /** Ends the batch in hand, says how far it came, and leaves the group, so that a stand-by takes over at once. */
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    this.bell.ring();
-    await this.loop;
-    await this.commit(true);
-    await this.consumer.disconnect();
-    this.finish();
-  }
-
-  private async read({ batch, resolveOffset, isStale, isRunning }: EachBatchPayload): Promise<void> {
-    for (let waitedMs = 0; !this.merger && waitedMs < OPEN_WAIT_MS && isRunning(); waitedMs += 10) await sleep(10);
-    const { merger } = this;
-    // What is not taken is read again.
-    if (!merger || isStale() || !isRunning()) return;
-    const { topic, partition, messages } = batch;
-    const { watermark, replay } = this.parts.client.topics;
-    if (topic === watermark) {
-      for (const message of messages) merger.addWatermark(Number(message.offset), decodeWatermark(message));
-      merger.behind(Number(batch.offsetLag()) > 0);
-    } else if (topic === replay) this.addReplays(messages);
-    else {
-      const carried = (message: KafkaMessage): Carried<Origin> => ({
-        offset: Number(message.offset),
-        position: positionOf(message),
-        what: { topic, partition, message },
-      });
-      merger.add(topic, partition, messages.map(carried));
-    }
-    resolveOffset(messages.at(-1)?.offset ?? batch.lastOffset());
-    this.pressure.relieve(topic, partition, (...place) => merger.crowded(...place));
-    this.bell.ring();
-  }
-
-  private addReplays(messages: readonly KafkaMessage[]): void {
-    for (const message of messages) {
-      if (headerOf(message, 'dl_group') !== this.parts.options.group) continue;
-      this.replays.push({ next: Number(message.offset) + 1, message });
-    }
-  }
-
-  private async deliverAll(): Promise<void> {
-    const { signal } = this.stopping;
-    for (let failures = 0; !signal.aborted; ) {
-      try {
-        if (await this.deliverSome()) failures = 0;
-      } catch (error) {
-        if (signal.aborted) return;
-        this.tell(error);
-        failures += 1;
-        await sleep(backoffMs(failures), undefined, { signal }).catch(() => {});
-        this.reopen();
-      }
-    }
-  }
-
-  /** False when there was nothing to do and it rested. */
-  private async deliverSome(): Promise<boolean> {
-    const { batchSize = BATCH_EVENTS } = this.parts.options;
-    if (!this.assigned) {
-      await this.bell.wait();
-      return false;
-    }
-    this.merger ??= await this.open();
-    const { merger } = this;
-    const replay = this.replays[0];
-    if (replay) {
-      await this.deliverAgain(replay);
-      return true;
-    }
-    const batch = merger.next(batchSize, this.lingered());
-    if (!batch) {
-      await this.bell.wait(merger.waiting() ? LINGER_MS : undefined);
-      return false;
-    }
-    this.lingeringMs = undefined;
-    await this.deliver(batch.items);
-    // Another member may have the group by now, and be further: its checkpoint stands, and these come again.
-    if (merger !== this.merger) return true;
-    await this.parts.checkpoints.save(this.parts.options.group, batch.to);
-    this.position = batch.to;
-    merger.done(batch.to);
-    this.pressure.review((...place) => merger.crowded(...place));
-    await this.commit();
-    return true;
-  }
-
-  private lingered(): boolean {
-    if (!this.merger?.waiting()) this.lingeringMs = undefined;
-    else this.lingeringMs ??= performance.now();
-    return this.lingeringMs !== undefined && performance.now() - this.lingeringMs >= LINGER_MS;
-  }
-
-  private async deliver(items: readonly Carried<Origin>[]): Promise<void> {
-    const { types } = this.parts.options;
-    const wanted = types && new Set(types);
-    this.origins.clear();
-    const events: RecordedEvent[] = [];
-    for (const { what } of items) {
-      if (wanted && !wanted.has(typeOf(what.message))) continue;
-      const event = decodeEvent(what.message);
-      this.origins.set(event.id, what);
-      events.push(event);
-    }
-    if (events.length > 0) await deliver(this.delivery, events);
-  }
-
-  private async deliverAgain({ message, next }: { message: KafkaMessage; next: number }): Promise<void> {
-    const { replay } = this.parts.client.topics;
-    const event = decodeEvent(message);
-    this.origins.set(event.id, { topic: replay, partition: 0, message });
-    await deliverOne(this.delivery, event);
-    this.replays.shift();
-    await this.consumer.commitOffsets([{ topic: replay, partition: 0, offset: `${next}` }]);
-  }
-
-  private async bury(letter: DeadLetter, event: RecordedEvent): Promise<void> {
-    const origin = this.origins.get(event.id) as Origin;
-    await this.parts.checkpoints.bury(letter);
-    const producer = await this.parts.letters();
-    const topic = deadLettersOf(this.parts.client.topics.of(event.stream));
-    const at = { topic: origin.topic, partition: origin.partition, offset: origin.message.offset };
-    await producer.send({ topic, acks: -1, messages: [buriedMessage(origin.message, letter, at)] });
-  }
-
-  /** Begins anew at the checkpoint: what is in memory may belong to another one. */
-  private reopen(): void {
-    this.merger = undefined;
-    this.bell.ring();
-  }
-
-  private async open(): Promise<Merger<Origin>> {
-    const { client, checkpoints, options } = this.parts;
-    const { events, watermark, prefix } = client.topics;
-    const position = await checkpoints.load(options.group);
-    const topics = [...events, watermark];
-    const offsets = await client.asAdmin((admin) =>
-      admin.fetchOffsets({ groupId: `${prefix}.${options.group}`, topics }),
-    );
-    const kept = offsets.find(({ topic }) => topic === watermark)?.partitions[0]?.metadata;
-    // A checkpoint that went back, as that of a database after a crash does, makes the offsets worthless.
-    const usable = Number(kept ?? 0) <= position;
-    for (const { topic, partitions } of offsets) {
-      const ends = await client.asAdmin((admin) => admin.fetchTopicOffsets(topic));
-      for (const { partition, offset } of partitions) {
-        const low = Number(ends.find((end) => end.partition === partition)?.low ?? 0);
-        this.consumer.seek({ topic, partition, offset: `${usable ? Math.max(Number(offset), low) : low}` });
-      }
-    }
-    this.position = position;
-    const merger = new Merger<Origin>(watermark, position);
-    this.pressure.review((...place) => merger.crowded(...place));
-    return merger;
-  }
-
-  private async commit(now = false): Promise<void> {
-    if (!this.merger || (!now && performance.now() - this.committedMs < COMMIT_MS)) return;
-    const places = this.merger.settled();
-    if (places.length === 0) return;
-    this.committedMs = performance.now();
-    const metadata = `${this.position}`;
-    const offsets = places.map(({ topic, partition, offset }) => ({ topic, partition, offset: `${offset}`, metadata }));
-    // Only a hint: without it, more is read again after the next start, and ignored.
-    await this.consumer.commitOffsets(offsets).catch((error: unknown) => this.tell(error));
-  }
-
-  private tell(error: unknown): void {
-    this.parts.onRetry(this.parts.options.group, asBusError(error));
-  }
-}
-
-/** Wakes the one who waits, or who is about to. */
-class Bell {
-  private rung = false;
-  private wake: () => void = () => {};
-
-  ring(): void {
-    this.rung = true;
-    this.wake();
-  }
-
-  async wait(ms?: number): Promise<void> {
-    if (!this.rung) {
-      await new Promise<void>((resolve) => {
-        const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
-        this.wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    this.rung = false;
+  private async connected(): Promise<Producer> {
+    const producer = this.client.kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
+    await producer.connect();
+    return producer;
   }
 }
