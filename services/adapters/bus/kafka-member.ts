@@ -22,6 +22,11 @@ interface Origin {
   readonly message: KafkaMessage;
 }
 
+interface Replay {
+  readonly next: number;
+  readonly message: KafkaMessage;
+}
+
 interface MemberOptions {
   readonly client: KafkaClient;
   readonly checkpoints: Checkpoints;
@@ -45,14 +50,15 @@ export class Member {
   private readonly stopping = new AbortController();
   private readonly delivery: Delivery;
   private readonly origins = new Map<string, Origin>();
-  private readonly replays: { readonly next: number; readonly message: KafkaMessage }[] = [];
+  private readonly replays: Replay[] = [];
   private merger: Merger<Origin> | undefined;
   private assigned = false;
   private memberId = '';
   private readonly bell = new Bell();
   /** Since when a batch that is not full has been waiting. */
   private lingeringMs: number | undefined;
-  private finish: (error?: unknown) => void = () => {};
+  private finish: () => void = () => {};
+  private joining: Promise<void> | undefined;
   private committedMs = 0;
   private loop: Promise<void> | undefined;
 
@@ -70,15 +76,15 @@ export class Member {
     this.pressure = new Pressure(this.consumer);
     const bury = (letter: DeadLetter, event: RecordedEvent) => this.bury(letter, event);
     this.delivery = { options, handler, signal: this.stopping.signal, onRetry, bury };
-    this.done = new Promise((resolve, reject) => {
-      this.finish = (error) => (error === undefined ? resolve() : reject(error));
+    this.done = new Promise((resolve) => {
+      this.finish = resolve;
     });
-    this.done.catch(() => {});
   }
 
   async start(): Promise<void> {
     const { consumer } = this;
     const { events, watermark, replay } = this.parts.client.topics;
+    const topics = [...events, watermark, replay];
     this.position = await this.parts.checkpoints.load(this.parts.options.group);
     consumer.on(consumer.events.GROUP_JOIN, ({ payload: { memberAssignment, memberId } }) => {
       const assigned = (memberAssignment[watermark] ?? []).length > 0;
@@ -90,17 +96,20 @@ export class Member {
     });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       this.tell(payload.error);
-      // What does not get better by starting again, a refused password for instance.
-      if (!payload.restart) this.finish(payload.error);
+      // What the client takes for final, we do not: somebody may be mending it right now.
+      if (!payload.restart) this.joining = this.join(topics, 1);
     });
-    this.loop = this.join([...events, watermark, replay]).then(() => this.deliverAll());
+    this.joining = this.join(topics);
+    this.loop = this.deliverAll();
   }
 
   /** Kafka may come up after us. */
-  private async join(topics: string[]): Promise<void> {
+  private async join(topics: string[], failed = 0): Promise<void> {
     const { consumer } = this;
     const { signal } = this.stopping;
-    for (let failures = 1; !signal.aborted; failures++) {
+    for (let failures = failed; !signal.aborted; failures++) {
+      if (failures > 0) await sleep(backoffMs(failures), undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
       try {
         await this.parts.client.ensureTopics();
         await consumer.connect();
@@ -113,7 +122,6 @@ export class Member {
         });
       } catch (error) {
         this.tell(error);
-        await sleep(backoffMs(failures), undefined, { signal }).catch(() => {});
       }
     }
   }
@@ -122,7 +130,7 @@ export class Member {
   async stop(): Promise<void> {
     this.stopping.abort();
     this.bell.ring();
-    await this.loop;
+    await Promise.all([this.joining, this.loop]);
     await this.commit(true);
     await this.consumer.disconnect();
     this.finish();
@@ -145,7 +153,8 @@ export class Member {
         position: positionOf(message),
         what: { topic, partition, message },
       });
-      merger.add(topic, partition, messages.map(carried));
+      // Nothing but the relay should write here; what others write is no event, and no watermark names it.
+      merger.add(topic, partition, messages.filter(({ headers }) => headers?.ce_position).map(carried));
     }
     resolveOffset(messages.at(-1)?.offset ?? batch.lastOffset());
     this.pressure.relieve(topic, partition, (...place) => merger.crowded(...place));
@@ -225,13 +234,16 @@ export class Member {
     if (events.length > 0) await deliver(this.delivery, events);
   }
 
-  private async deliverAgain({ message, next }: { message: KafkaMessage; next: number }): Promise<void> {
-    const { replay } = this.parts.client.topics;
+  private async deliverAgain(replay: Replay): Promise<void> {
+    const { message, next } = replay;
+    const { replay: topic } = this.parts.client.topics;
     const event = decodeEvent(message);
-    this.origins.set(event.id, { topic: replay, partition: 0, message });
+    this.origins.set(event.id, { topic, partition: 0, message });
     await deliverOne(this.delivery, event);
+    // A rebalance in between has read it anew: then it comes once more, as everything may.
+    if (this.replays[0] !== replay) return;
     this.replays.shift();
-    await this.consumer.commitOffsets([{ topic: replay, partition: 0, offset: `${next}` }]);
+    await this.consumer.commitOffsets([{ topic, partition: 0, offset: `${next}` }]);
   }
 
   private async bury(letter: DeadLetter, event: RecordedEvent): Promise<void> {

@@ -8,7 +8,6 @@ import { chain } from '../../kernel/fixtures.js';
 import { AgonError, NO_STREAM, type RecordedEvent, randomIds } from '../../kernel/index.js';
 import { MemoryLease } from '../lease.js';
 import { MemoryEventStore } from '../store/memory.js';
-import { until } from '../store/subscription.contract.js';
 import { busContract } from './bus.contract.js';
 import { MemoryCheckpoints } from './checkpoints.js';
 import { KafkaBus } from './kafka.js';
@@ -31,6 +30,11 @@ if (missing) {
   });
   afterAll(() => kafka?.stop());
 
+  /** Waits without keeping the processor from Kafka. */
+  const soon = async (condition: () => boolean | Promise<boolean>) => {
+    while (!(await condition())) await sleep(20);
+  };
+
   /** Topics of its own for every test, with the streams of the contract in different ones. */
   const options = () => {
     const contexts = { note: 'notes', live: 'live' };
@@ -48,11 +52,18 @@ if (missing) {
       start: (other = checkpoints) => {
         const bus = new KafkaBus(arena, other);
         return {
-          // What the suite has appended is in Kafka before its consumer comes, as it is in the log of the embedded bus.
-          consume: async (...args) => {
+          // What the suite has appended is in Kafka before its consumer comes, as it is in the log of the embedded bus; and
+          // its group has formed before the suite goes on, which takes the embedded bus no time at all.
+          consume: async (consumed, handler) => {
             const last = await store.lastPosition();
-            await until(() => relay.position() >= last);
-            return bus.consume(...args);
+            await soon(() => relay.position() >= last);
+            let called = false;
+            const consumer = await bus.consume(consumed, (events) => {
+              called = true;
+              return handler(events);
+            });
+            await soon(() => called || consumer.position() >= last);
+            return consumer;
           },
           close: () => bus.close(),
         };
@@ -64,10 +75,6 @@ if (missing) {
     };
   });
 
-  /** Waits without keeping the processor from Kafka. */
-  const soon = async (condition: () => boolean | Promise<boolean>) => {
-    while (!(await condition())) await sleep(20);
-  };
   const noted = async (store: MemoryEventStore, stream: string, count: number) => {
     for (let done = 0; done < count; done += 500) {
       const head = await store.head(stream);
