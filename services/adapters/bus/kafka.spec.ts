@@ -58,11 +58,17 @@ if (missing) {
             const last = await store.lastPosition();
             await soon(() => relay.position() >= last);
             let called = false;
-            const consumer = await bus.consume(consumed, (events) => {
+            let open: () => void = () => {};
+            const gate = new Promise<void>((resolve) => {
+              open = resolve;
+            });
+            const consumer = await bus.consume(consumed, async (events) => {
               called = true;
+              await gate;
               return handler(events);
             });
             await soon(() => called || consumer.position() >= last);
+            setImmediate(open);
             return consumer;
           },
           close: () => bus.close(),
