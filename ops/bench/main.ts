@@ -34,7 +34,7 @@ const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
   settle    settlements, holds and payouts included, against bare appends and against PostgreSQL transactions
   sandbox   a call into a process sandbox against a bare pipe, and starting one against a bare interpreter
   analytics taking events into ClickHouse against the bare engine, and the charts against PostgreSQL
-  cluster   appends by the EventStoreDB adapter against the bare client, on the same endpoint
+  cluster   appends by the EventStoreDB adapter, and a log through Kafka into views, against the bare clients
 
   --json      one line of JSON on stdout; progress goes to stderr
   --rounds N  measured rounds, interleaved; at least 5 (15)

@@ -1,12 +1,14 @@
 import type { Command } from 'commander';
 import type { Config } from '../../services/kernel/index.js';
+import type { OutputOptions } from './output.js';
 
 /** What the command line lends to those who add commands to it. */
-interface Lent {
+export interface Lent {
   readonly program: Command;
   command(parent: Command, name: string, summary: string): Command;
   run<Args extends unknown[]>(action: (...args: Args) => Promise<number>): (...args: Args) => Promise<void>;
   config(flags: Record<string, unknown>): Config;
+  dataDirOf(flags: OutputOptions & { data?: string }): string;
   count(min: number, max: number): (text: string) => number;
 }
 

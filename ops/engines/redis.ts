@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { AgonError } from '../../services/kernel/index.js';
 import { freePort } from './postgres.js';
 
 export interface RunningRedis {
   readonly url: string;
+  readonly port: number;
   readonly pid: number;
   /** A connection of its own; the caller ends it. */
   connect(): Redis;
@@ -33,12 +35,17 @@ export async function startRedis(options: { readonly folder: string; readonly po
   };
   const first = connect();
   try {
-    await first.ping();
+    const ended = once(server, 'exit').then(() => {
+      throw new AgonError('REDIS.FAILED', `Redis ended before it answered on port ${port}.`);
+    });
+    ended.catch(() => {});
+    await Promise.race([first.ping(), ended]);
   } finally {
     first.disconnect();
   }
   return {
     url: `redis://127.0.0.1:${port}`,
+    port,
     pid: server.pid as number,
     connect,
     async stop() {

@@ -1,4 +1,5 @@
 import { analyticsMutants } from './analytics.js';
+import { busMutants } from './bus.js';
 import { clusterStoreMutants } from './cluster-store.js';
 import { gatewayMutants } from './gateway.js';
 import { logMutants } from './log.js';
@@ -20,4 +21,5 @@ export const mutants: readonly Mutant[] = [
   ...sandboxMutants,
   ...gatewayMutants,
   ...clusterStoreMutants,
+  ...busMutants,
 ];

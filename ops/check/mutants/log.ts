@@ -105,7 +105,7 @@ export const logMutants: readonly Mutant[] = [
     file: 'services/adapters/relay.ts',
     find: 'await publish(events);',
     replace: 'await checkpoints.save(group, events.at(-1)?.position ?? position);\n    await publish(events);',
-    specs: 'services/adapters',
+    specs: 'services/adapters/relay services/adapters/bus/embedded',
   },
   {
     name: 'offer a match to two runners',

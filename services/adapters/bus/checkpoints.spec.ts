@@ -1,12 +1,24 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { Pool } from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startPostgres } from '../../../ops/engines/postgres.js';
 import type { Checkpoints, DeadLetter } from '../../kernel/index.js';
-import { LmdbCheckpoints, MemoryCheckpoints } from './checkpoints.js';
+import { LmdbCheckpoints, MemoryCheckpoints, PostgresCheckpoints } from './checkpoints.js';
 
 const root = mkdtempSync(join(tmpdir(), 'agon-checkpoints-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+let postgres: Awaited<ReturnType<typeof startPostgres>>;
+let pool: Pool;
+beforeAll(async () => {
+  postgres = await startPostgres({ folder: join(root, 'postgres') });
+  pool = new Pool({ connectionString: postgres.url }).setMaxListeners(0);
+});
+afterAll(async () => {
+  await pool?.end();
+  await postgres?.stop();
+  rmSync(root, { recursive: true, force: true });
+});
 const newPath = () => join(mkdtempSync(join(root, 'c-')), 'checkpoints.mdb');
 
 const letter = (group: string, position: number, attempts = 3): DeadLetter => ({
@@ -21,6 +33,7 @@ const letter = (group: string, position: number, attempts = 3): DeadLetter => ({
 describe.each<[string, () => Checkpoints & { close?(): Promise<void> }]>([
   ['memory', () => new MemoryCheckpoints()],
   ['lmdb', () => new LmdbCheckpoints(newPath())],
+  ['postgres', () => new PostgresCheckpoints(pool)],
 ])('checkpoints in %s', (_name, open) => {
   it('start at 0, keep what was saved last, and keep groups apart', async () => {
     const checkpoints = open();
@@ -29,6 +42,8 @@ describe.each<[string, () => Checkpoints & { close?(): Promise<void> }]>([
     await checkpoints.save('a', 9);
     await checkpoints.save('a.b', 4);
     expect(await Promise.all(['a', 'a.b', 'b'].map((group) => checkpoints.load(group)))).toEqual([9, 4, 0]);
+    await checkpoints.reset('a');
+    expect(await Promise.all(['a', 'a.b'].map((group) => checkpoints.load(group)))).toEqual([0, 4]);
     await checkpoints.close?.();
   });
 
@@ -56,4 +71,11 @@ it('checkpoints in lmdb are still there after a restart', async () => {
   expect(await after.load('group')).toBe(41);
   expect(await after.deadLetters()).toEqual([letter('group', 40)]);
   await after.close();
+});
+
+it('checkpoints in postgres can be used by many who start at once', async () => {
+  await pool.query('DROP SCHEMA IF EXISTS bus CASCADE');
+  const members = Array.from({ length: 8 }, () => new PostgresCheckpoints(pool));
+  await Promise.all(members.map((checkpoints, i) => checkpoints.save(`group-${i}`, i)));
+  expect(await members[0]?.load('group-7')).toBe(7);
 });

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
+import type { Pool, QueryResultRow } from 'pg';
 import type { Checkpoints, DeadLetter } from '../../kernel/index.js';
 import { assertSpace, committed } from '../store/store-error.js';
 
@@ -75,3 +76,57 @@ export class LmdbCheckpoints implements Checkpoints {
     await this.env.close();
   }
 }
+
+/** Checkpoints in PostgreSQL, for groups whose members are on different machines. They live in a schema of their own. */
+export class PostgresCheckpoints implements Checkpoints {
+  private prepared: Promise<unknown> | undefined;
+
+  constructor(private readonly pool: Pool) {
+    // A database that restarts drops connections that nobody uses: the next question opens another.
+    pool.on('error', () => {});
+  }
+
+  async load(group: string): Promise<number> {
+    const [row] = await this.ask<{ position: string }>('SELECT position FROM bus.checkpoints WHERE name = $1', [group]);
+    return Number(row?.position ?? 0);
+  }
+
+  async save(group: string, position: number): Promise<void> {
+    const update = 'ON CONFLICT (name) DO UPDATE SET position = excluded.position';
+    await this.ask(`INSERT INTO bus.checkpoints VALUES ($1, $2) ${update}`, [group, position]);
+  }
+
+  async reset(group: string): Promise<void> {
+    await this.ask('DELETE FROM bus.checkpoints WHERE name = $1', [group]);
+  }
+
+  async bury(letter: DeadLetter): Promise<void> {
+    const update = 'ON CONFLICT (name, event_id) DO UPDATE SET letter = excluded.letter';
+    await this.ask(`INSERT INTO bus.letters VALUES ($1, $2, $3) ${update}`, [
+      ...[letter.group, letter.eventId, JSON.stringify(letter)],
+    ]);
+  }
+
+  async deadLetters(group?: string): Promise<readonly DeadLetter[]> {
+    const sql = 'SELECT letter FROM bus.letters WHERE $1::text IS NULL OR name = $1 ORDER BY name, event_id';
+    return (await this.ask<{ letter: DeadLetter }>(sql, [group ?? null])).map(({ letter }) => letter);
+  }
+
+  private async ask<Row extends QueryResultRow>(sql: string, values: unknown[]): Promise<Row[]> {
+    this.prepared ??= this.pool.query(TABLES);
+    try {
+      await this.prepared;
+    } catch (error) {
+      this.prepared = undefined;
+      throw error;
+    }
+    return (await this.pool.query<Row>(sql, values)).rows;
+  }
+}
+
+/** Statements that are sent together are one transaction. The lock is for processes that start in the same moment. */
+const TABLES = `
+SELECT pg_advisory_xact_lock(4600000001);
+CREATE SCHEMA IF NOT EXISTS bus;
+CREATE TABLE IF NOT EXISTS bus.checkpoints (name text PRIMARY KEY, position bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS bus.letters (name text, event_id text, letter jsonb NOT NULL, PRIMARY KEY (name, event_id));`;

@@ -1,0 +1,112 @@
+import { env, stderr } from 'node:process';
+import { Redis } from 'ioredis';
+import type { KafkaOptions } from '../../services/adapters/bus/kafka-client.js';
+import { DeadLetters, type KafkaLetter } from '../../services/adapters/bus/kafka-letters.js';
+import { startKafkaRelay } from '../../services/adapters/bus/kafka-relay.js';
+import { Topics } from '../../services/adapters/bus/message.js';
+import { MemoryLease, RedisLease } from '../../services/adapters/lease.js';
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { AgonError, asAgonError, randomIds } from '../../services/kernel/index.js';
+import { folderLayout } from '../embedded/data-folder.js';
+import type { BusFlags, LetterFlags } from './bus-commands.js';
+import { colour, EXIT, print, table } from './output.js';
+import { untilSignal } from './signals.js';
+
+function kafkaOf({ kafka = env.KAFKA_BROKERS, prefix }: BusFlags): KafkaOptions {
+  const brokers = (kafka ?? '').split(',').map((each) => each.trim());
+  const wrong = brokers.find((each) => !/^[\w.-]+:\d{1,5}$/.test(each));
+  if (wrong !== undefined) {
+    const given = wrong === '' ? 'No broker of Kafka was named' : `"${wrong}" is not host:port`;
+    throw new AgonError('CONFIG.INVALID', `${given}. Name brokers with --kafka or KAFKA_BROKERS, commas between.`);
+  }
+  if (!/^[a-zA-Z0-9_-]{1,60}$/.test(prefix)) {
+    throw new AgonError('CONFIG.INVALID', `"${prefix}" cannot begin the name of a topic: letters, digits, - and _.`);
+  }
+  return { brokers, topics: new Topics(prefix), ids: randomIds };
+}
+
+export interface RelayFlags extends BusFlags {
+  readonly redis?: string;
+  readonly leaseMs: string;
+}
+
+/** Publishes an embedded log, beside the arena that writes it, until a signal comes. */
+export async function runRelay(dataDir: string, flags: RelayFlags): Promise<number> {
+  const kafka = kafkaOf(flags);
+  const ttlMs = Number(flags.leaseMs);
+  if (!Number.isInteger(ttlMs) || ttlMs < 500) {
+    throw new AgonError('CONFIG.INVALID', '--lease-ms is a whole number from 500 on.');
+  }
+  const { done: signalled } = untilSignal();
+  const { redis, lease } = leaseOf(flags, ttlMs);
+  const store = await LmdbEventStore.open(folderLayout(dataDir).log, { readOnly: true });
+  const told = { last: '' };
+  const tell = (error: unknown) => {
+    const { code, message } = asAgonError(error);
+    if (told.last !== message) stderr.write(`${code}: ${message}\n`);
+    told.last = message;
+  };
+  const relay = startKafkaRelay({
+    store,
+    kafka,
+    lease,
+    onRetry: tell,
+    onState: (state) =>
+      print(flags, { state, position: relay.position() }, `${state}, at position ${relay.position()}`),
+  });
+  print(flags, { state: 'stand-by', position: 0 }, 'The relay waits for its turn.');
+  try {
+    await Promise.race([signalled, relay.done]);
+  } finally {
+    await relay.stop();
+    redis?.disconnect();
+    await store.close();
+  }
+  return EXIT.ok;
+}
+
+function leaseOf({ redis: url = env.REDIS_URL, prefix }: RelayFlags, ttlMs: number) {
+  if (!url) return { redis: undefined, lease: new MemoryLease() };
+  if (!/^rediss?:\/\//.test(url)) {
+    throw new AgonError('CONFIG.INVALID', `"${url}" is no address of Redis, such as redis://127.0.0.1:6379.`);
+  }
+  const redis = new Redis(url, { maxRetriesPerRequest: null });
+  // Whoever waits for the lease goes on waiting, and says so.
+  redis.on('error', (error) => stderr.write(`REDIS.UNREACHABLE: ${error.message}\n`));
+  return { redis, lease: new RedisLease({ redis, name: `${prefix}.relay`, ids: randomIds, ttlMs }) };
+}
+
+export async function showLetters(flags: LetterFlags): Promise<number> {
+  const letters = await withLetters(flags, (all) => all.list(flags.group === undefined ? {} : { group: flags.group }));
+  print(flags, letters, letters.length === 0 ? 'No dead letters.' : lettersTable(letters));
+  return EXIT.ok;
+}
+
+export async function replayLetters(flags: LetterFlags): Promise<number> {
+  const { group, event } = flags;
+  if (group === undefined && event === undefined && !flags.all) {
+    throw new AgonError('CONFIG.INVALID', 'Say which dead letters to replay: --group, --event or --all.');
+  }
+  const filter = { ...(group === undefined ? {} : { group }), ...(event === undefined ? {} : { eventId: event }) };
+  const letters = await withLetters(flags, (all) => all.replay(filter));
+  const text = letters.length === 0 ? 'No dead letters.' : `${colour.green('handed out again')}: ${letters.length}`;
+  print(flags, { replayed: letters.length, letters }, text);
+  return EXIT.ok;
+}
+
+async function withLetters<T>(flags: LetterFlags, use: (letters: DeadLetters) => Promise<T>): Promise<T> {
+  const letters = new DeadLetters(kafkaOf(flags));
+  try {
+    return await use(letters);
+  } finally {
+    await letters.close();
+  }
+}
+
+function lettersTable(letters: readonly KafkaLetter[]): string {
+  const rows = letters.map(({ group, position, type, attempts, code, message, eventId }) => [
+    ...[group, `${position}`, type, `${attempts}`, code, message, eventId],
+  ]);
+  const head = ['group', 'position', 'event', 'attempts', 'error', '', 'id'];
+  return table(head, rows, ['left', 'right', 'left', 'right', 'left', 'left', 'left']);
+}

@@ -1,0 +1,130 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RunningRedis, startRedis, whyNoRedis } from '../../ops/engines/redis.js';
+import { randomIds } from '../kernel/index.js';
+import { type HeldLease, type Lease, MemoryLease, RedisLease } from './lease.js';
+import { until } from './store/subscription.contract.js';
+
+const never = new AbortController().signal;
+
+/** What every lease promises to whoever waits for it. */
+function leaseContract(name: string, open: () => Lease): void {
+  describe(`${name}: a lease`, () => {
+    it('has one holder at a time, and goes to the next when it is given back', async () => {
+      const lease = open();
+      let holders = 0;
+      let most = 0;
+      const tokens: number[] = [];
+      const work = async () => {
+        const held = await lease.acquire(never);
+        holders += 1;
+        most = Math.max(most, holders);
+        tokens.push(held.token);
+        await sleep(1);
+        expect(held.lost.aborted).toBe(false);
+        holders -= 1;
+        await held.release();
+      };
+      await Promise.all([work(), work(), work(), work()]);
+      expect(most).toBe(1);
+      expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
+      expect(new Set(tokens).size).toBe(4);
+    });
+
+    it('is no longer waited for by those who were told to stop', async () => {
+      const lease = open();
+      const held = await lease.acquire(never);
+      const stopping = new AbortController();
+      const waiting = lease.acquire(stopping.signal);
+      stopping.abort();
+      await expect(waiting).rejects.toThrow();
+      await held.release();
+      await (await lease.acquire(never)).release();
+      await expect(lease.acquire(stopping.signal)).rejects.toThrow();
+      await (await lease.acquire(never)).release();
+    });
+  });
+}
+
+leaseContract('memory', () => new MemoryLease());
+
+const missing = whyNoRedis();
+if (missing) {
+  describe('Redis: a lease', () => {
+    it('passes the contract of leases', (context) => context.skip(`${missing}.`));
+  });
+} else {
+  const folder = mkdtempSync(join(tmpdir(), 'agon-lease-'));
+  let server: RunningRedis;
+  let redis: Redis;
+  let names = 0;
+  beforeAll(async () => {
+    server = await startRedis({ folder: folder });
+    redis = new Redis(server.port, '127.0.0.1');
+  });
+  afterAll(async () => {
+    redis?.disconnect();
+    await server?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const leaseNamed = (name: string, ttlMs = 1_200) => new RedisLease({ redis, name, ids: randomIds, ttlMs });
+
+  leaseContract('Redis', () => leaseNamed(`lease-${names++}`));
+
+  describe('a lease in Redis', () => {
+    it('is kept for as long as its holder lives, however long that is', async () => {
+      const held = await leaseNamed('kept', 1_500).acquire(never);
+      const stopping = new AbortController();
+      const other = leaseNamed('kept').acquire(stopping.signal);
+      await sleep(1_800);
+      expect(held.lost.aborted).toBe(false);
+      stopping.abort();
+      await expect(other).rejects.toThrow();
+      await held.release();
+    });
+
+    it('passes on when its holder is gone, and tells the holder', async () => {
+      const first = await leaseNamed('passed').acquire(never);
+      await redis.del('{agon:lease:passed}');
+      const second = await leaseNamed('passed').acquire(never);
+      await until(() => first.lost.aborted);
+      expect(second.token).toBeGreaterThan(first.token);
+      // A holder that is late does not take the lease from its successor.
+      await first.release();
+      expect(await redis.exists('{agon:lease:passed}')).toBe(1);
+      await second.release();
+    });
+
+    it('gives greater tokens even after Redis has forgotten everything', async () => {
+      const first = await leaseNamed('forgotten').acquire(never);
+      await sleep(5);
+      await redis.flushall();
+      const second = await leaseNamed('forgotten').acquire(never);
+      expect(second.token).toBeGreaterThan(first.token);
+      for (const held of [first, second]) await held.release();
+    });
+
+    it('counts as lost before it can be another one’s when Redis no longer answers', async () => {
+      const away = await startRedis({ folder: folder });
+      const client = new Redis(away.port, '127.0.0.1', { maxRetriesPerRequest: null });
+      client.on('error', () => {});
+      const troubles: unknown[] = [];
+      const lease = new RedisLease({
+        redis: client,
+        name: 'x',
+        ids: randomIds,
+        ttlMs: 300,
+        onTrouble: (e) => troubles.push(e),
+      });
+      const held: HeldLease = await lease.acquire(never);
+      await away.stop();
+      await until(() => held.lost.aborted);
+      await held.release();
+      client.disconnect();
+    });
+  });
+}
