@@ -7,7 +7,7 @@ const plugins: Plugin[] = env.AGON_MUTANT ? [mutantPlugin(env.AGON_MUTANT)] : []
 export default defineConfig({
   plugins,
   test: {
-    include: ['{services,projections,sandbox-runner,gateway,ops}/**/*.spec.ts'],
+    include: ['{services,projections,sandbox-runner,gateway,sdk,ops}/**/*.spec.ts'],
     exclude: ['**/node_modules/**', 'dist/**'],
     environment: 'node',
     pool: 'forks',
@@ -15,7 +15,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     coverage: {
       provider: 'v8',
-      include: ['{services,projections,sandbox-runner,gateway,ops}/**/*.ts'],
+      include: ['{services,projections,sandbox-runner,gateway,sdk,ops}/**/*.ts'],
       exclude: ['**/*.spec.ts', '**/*.contract.ts', 'ops/bench/**', 'ops/chaos/**', 'ops/check/**'],
       reporter: ['json-summary'],
     },

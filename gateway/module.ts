@@ -9,6 +9,7 @@ import type { Context, Handle } from '../services/kernel/index.js';
 import { contextModule, HANDLE } from '../services/kernel/nest.js';
 import { contextOf } from './auth/actor.js';
 import { AnalyticsQueries } from './graphql/analytics.js';
+import { ApiKeys } from './graphql/api-keys.js';
 import { BoardQueries } from './graphql/boards.js';
 import { Money } from './graphql/money.js';
 import { Mutations } from './graphql/mutations.js';
@@ -60,6 +61,7 @@ export function gatewayModule(options: {
         PaymentsResolver,
         ProjectionQueries,
         AnalyticsQueries,
+        ApiKeys,
       ],
       { provide: APP_FILTER, useClass: ProblemFilter },
     ],

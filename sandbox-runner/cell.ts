@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { type AgentRuntime, asAgonError } from '../services/kernel/index.js';
+import { type AgentRuntime, asAgonError, invariant } from '../services/kernel/index.js';
 import type { AgentInstance, Driver } from './drivers/driver.js';
 import { ProcessDriver } from './drivers/process.js';
 import type { Language } from './drivers/runtimes.js';
@@ -87,11 +87,39 @@ async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchReco
   }
 }
 
+/** The one agent that sits here while its match is refereed elsewhere. */
+let seated: { readonly agent: AgentInstance; printed: number } | undefined;
+
+async function sit(order: Extract<ToCell, { kind: 'seat' }>): Promise<FromCell> {
+  const { seed, seat, limits, runtime, source } = order;
+  const driver = await driverFor(runtime, limits);
+  const agent = await driver.load(source, { seed, seat, limits });
+  seated = { agent, printed: 0 };
+  const { driver: name, driverVersion, meter } = agent;
+  return { kind: 'seated', order: order.order, at: { driver: name, driverVersion, meter } };
+}
+
+async function callSeat({ order, call }: Extract<ToCell, { kind: 'call' }>): Promise<FromCell> {
+  invariant(seated, 'Somebody sits here.');
+  const { agent } = seated;
+  const answer = await agent[call.method](call.argument, call.fuel);
+  const printed = agent.log().slice(seated.printed);
+  seated.printed += printed.length;
+  return { kind: 'answered', order, answered: { answer, usage: agent.usage, printed } };
+}
+
 async function answer(message: Exclude<ToCell, { kind: 'leave' }>): Promise<FromCell> {
   const { order } = message;
   markers.begin(order);
   try {
     if (message.kind === 'play') return { kind: 'played', order, record: await play(message) };
+    if (message.kind === 'seat') return await sit(message);
+    if (message.kind === 'call') return await callSeat(message);
+    if (message.kind === 'stand') {
+      seated?.agent.dispose();
+      seated = undefined;
+      return { kind: 'stood', order };
+    }
     markers.turn(0, undefined);
     const driver = await driverFor(message.runtime, message.limits);
     return { kind: 'checked', order, check: await driver.check(message.source, message.limits) };

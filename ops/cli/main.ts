@@ -8,6 +8,7 @@ import { version } from '../version.js';
 import { initAgent, languages, playOnce, testAgent } from './author.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
 import { buyCredits, deposit, endPlan, onboard, showPayments, showPlans, subscribe, withdraw } from './payments.js';
+import { addPlayCommands } from './play-commands.js';
 import {
   type BoardFlags,
   listMatches,
@@ -76,6 +77,13 @@ command(
   .option('--cells <n>', 'sandbox cells that play side by side (default: one a core)')
   .option('--rake-bps <n>', 'the house share of a decided pot in 1/100 percent, 500 to 1500 (default: 1000)')
   .option('--grpc-port <port>', 'open the door for runners on this port; 0 takes a free one (default: closed)')
+  .option('--play-port <port>', 'open the door for agents that play from outside; 0 takes a free one (default: closed)')
+  .option('--play-cert <file>', 'PEM certificate: the door for agents speaks TLS (with --play-key)')
+  .option('--play-key <file>', 'PEM key of the certificate')
+  .option('--play-client-ca <file>', 'PEM authority: agents need a certificate of it (mutual TLS)')
+  .option('--play-turn-ms <n>', 'what a turn of an agent outside may take without cost (default: 2000)')
+  .option('--play-bank-ms <n>', 'what it has for a whole match beyond that (default: 60000)')
+  .option('--play-join-ms <n>', 'how late it may come to a match (default: 30000)')
   .option('--no-runner', 'run no matches inside; leave them to "agon runner"')
   .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
   .option('--egress <policy.json>', 'which agents the runner inside lets reach what on the network (default: none)')
@@ -239,6 +247,8 @@ command(agent, 'submit', 'Submit an agent to the running arena, or a new version
   )
   .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
   .action(run((file: string, flags) => submitAgent(dataDirOf(flags), file, flags)));
+
+addPlayCommands({ program, agent, command, run, count, dataDirOf });
 
 const owner = program.command('owner').description('Work with owners of agents.').exitOverride();
 command(owner, 'register', 'Register an owner in the running arena.')

@@ -38,7 +38,8 @@ export async function start(
       const { payments } = arena;
       const stripe = arena.sandbox?.url;
       const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
-      const doors = { url, graphql: `${url}/graphql`, grpc, stripe, clickhouse };
+      const play = arena.playAddress();
+      const doors = { url, graphql: `${url}/graphql`, grpc, play, stripe, clickhouse };
       if (options.json) print(options, { ...doors, payments, dataDir: config.dataDir, events }, '');
       else say(banner(arena, { url, clickhouse, events }));
       await done;
@@ -74,7 +75,7 @@ interface Shown {
   readonly events: number;
 }
 
-const banner = ({ config, payments, sandbox, grpcAddress }: Arena, { url, clickhouse, events }: Shown) =>
+const banner = ({ config, payments, sandbox, grpcAddress, playAddress }: Arena, { url, clickhouse, events }: Shown) =>
   [
     `${colour.bold('Agon')} is ready.`,
     '',
@@ -82,6 +83,7 @@ const banner = ({ config, payments, sandbox, grpcAddress }: Arena, { url, clickh
     `  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`,
     `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
     ...(grpcAddress() ? [`  runners     agon runner --arena ${grpcAddress()}`] : []),
+    ...(playAddress() ? [`  agents      agon agent play <file> --arena ${playAddress()}`] : []),
     ...(clickhouse ? [`  ClickHouse  ${clickhouse}  (user reader, no password)`] : []),
     `  payments    ${payments}`,
     ...(sandbox ? [`              its dashboard: ${colour.cyan(`${sandbox.url}/dashboard`)}`] : []),

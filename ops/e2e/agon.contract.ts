@@ -34,6 +34,8 @@ export interface Served {
   readonly events: number;
   /** host:port of the door for runners, if it is open. */
   readonly grpc?: string;
+  /** host:port of the door for agents from outside, if it is open. */
+  readonly play?: string;
   /** Where ClickHouse answers, if it was asked for. */
   readonly clickhouse?: string;
   readonly child: ChildProcess;
@@ -62,11 +64,12 @@ export async function serve(dataDir: string, ...args: string[]): Promise<Served>
     new Promise<string>((resolve) => createInterface(child.stdout).once('line', resolve)),
     ended.then((code) => Promise.reject(new Error(`agon start ended with ${code}: ${stderr}`))),
   ]);
-  const { url, events, grpc, clickhouse } = JSON.parse(ready) as Pick<Served, 'url' | 'events' | 'grpc' | 'clickhouse'>;
+  const { url, events, grpc, play, clickhouse } = JSON.parse(ready) as Omit<Served, 'child' | 'graphql' | 'stop'>;
   return {
     url,
     events,
     ...(grpc === undefined ? {} : { grpc }),
+    ...(play === undefined ? {} : { play }),
     ...(clickhouse === undefined ? {} : { clickhouse }),
     child,
     graphql: async (query, variables = {}, headers = {}) => {

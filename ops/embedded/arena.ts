@@ -59,6 +59,7 @@ import { DataFolder, sameToken } from './data-folder.js';
 import { followExpiry } from './expiry.js';
 import { Metrics } from './metrics.js';
 import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
+import { startPlay } from './play.js';
 import { runPolicy } from './policies.js';
 import { statusOf, Trouble } from './status.js';
 import { Strengths } from './strengths.js';
@@ -86,6 +87,8 @@ export interface Arena {
   readonly sandbox: Sandbox | undefined;
   /** host:port of the door for runners, once it is open. */
   grpcAddress(): string | undefined;
+  /** host:port of the door for agents that play from outside, once it is open. */
+  playAddress(): string | undefined;
   /** Where ClickHouse answers, once it does. */
   analyticsAddress(): Promise<string | undefined>;
   stop(): Promise<void>;
@@ -206,6 +209,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       depositClearingS: config.depositClearingS,
       disputeWindowMs: config.disputeWindowHours * 3_600_000,
       computeCents: `${config.computePrice}`,
+      accountEvents: (accountId) => store.readStream(`account-${accountId}`),
       walletOf: (accountId) => readWallet(store, upcast, accountId),
       games: gameNames,
       assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
@@ -259,20 +263,31 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const expiry = await followExpiry({ store, checkpoints, clock, execute, onRetry });
     started('expiry', expiry, () => expiry.stop());
     watched('expiry', expiry);
+    const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
+      metrics.matches.inc({ game, reason: outcome.reason });
+    const say = (text: string, matchId: string) => log.debug({ matchId }, text);
     if (inside) {
       const key = keyIn(folder.paths.runnerKey);
-      const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
-        metrics.matches.inc({ game, reason: outcome.reason });
       const arena = await localArena(desk, key);
       const live = grpcPort !== undefined;
-      const say = (text: string, matchId: string) => log.debug({ matchId }, text);
       // More in hand than cells: while one match waits for the log, a cell plays another.
       const runner = startRunner({ arena, key, pool, concurrency: config.cells * 8, live, onPlayed, say });
       runner.done.catch((err: unknown) => trouble.ended('runner', err));
       // Matches under way get a moment to end; then they are handed back, and played after the next start.
       started('runner', runner, () => runner.drain(GRACE_MS));
     }
+    const play =
+      config.playPort === undefined
+        ? undefined
+        : await startPlay({ config, desk, ports, bus, cells: pool, key: keyIn(folder.paths.tableKey), onPlayed, say });
+    if (play) {
+      play.runner.done.catch((err: unknown) => trouble.ended('table', err));
+      watched('play.revocations', play.revocations);
+      // Without its door nobody can make another move: what is under way is handed back.
+      started('table', play, () => play.runner.drain(0));
+    }
     let grpcAddress: string | undefined;
+    let playAddress: string | undefined;
     const openDoors = async () => {
       const url = await listen(app, config, folder);
       address.url = url;
@@ -281,6 +296,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
         const grpc = await serveRunners(door, { host: config.host, port: grpcPort });
         started('grpc', grpc, () => grpc.close());
         grpcAddress = grpc.address;
+      }
+      if (play) {
+        const door = await play.open();
+        started('play', door, () => door.close());
+        playAddress = door.address;
       }
       analytics.start();
       return url;
@@ -300,6 +320,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       payments,
       sandbox,
       grpcAddress: () => grpcAddress,
+      playAddress: () => playAddress,
       analyticsAddress: () => analytics.address(),
       stop,
     };

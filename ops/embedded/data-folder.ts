@@ -27,6 +27,7 @@ export const folderLayout = (dataDir: string) => ({
   token: join(dataDir, 'operator.token'),
   runnerToken: join(dataDir, 'runner.token'),
   runnerKey: join(dataDir, 'runner.key'),
+  tableKey: join(dataDir, 'table.key'),
 });
 
 /** Takes the folder for this process alone, making it if need be. */

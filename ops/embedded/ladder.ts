@@ -16,6 +16,9 @@ const STABLES: Readonly<Record<string, { displayName: string; agents: readonly s
   },
 };
 
+/** Whose agents are the house's. */
+export const HOUSE_ACCOUNTS: readonly string[] = Object.keys(STABLES);
+
 /** Quick to play and quick to look at. The other games take longer; a ladder has them when it is asked for them. */
 export const LADDER_GAMES: readonly string[] = ['tic-tac-toe', 'connect-four'];
 

@@ -11,6 +11,9 @@ export const listAgents = (db: DataSource, request: PageRequest & { ownerId?: st
 export const agentById = async (db: DataSource, agentId: string): Promise<AgentRow | undefined> =>
   (await select(db, agents, 'WHERE agent_id = $1', [agentId]))[0];
 
+export const agentsOfOwners = (db: DataSource, owners: readonly string[]): Promise<AgentRow[]> =>
+  select(db, agents, 'WHERE owner_id = ANY($1) ORDER BY agent_id', [owners]);
+
 export const versionsOf = (db: DataSource, agentId: string): Promise<VersionRow[]> =>
   select(db, versions, 'WHERE agent_id = $1 ORDER BY version', [agentId]);
 

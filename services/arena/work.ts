@@ -5,6 +5,8 @@ import type { ArenaEvent } from './events.js';
 interface Open {
   /** Where in the log it became ready. */
   readonly position: number;
+  /** Somebody in it plays from outside: it is for the arena's table, not for runners. */
+  readonly outside: boolean;
   lease: { readonly runnerId: string; readonly attempt: number; untilIso: string } | undefined;
 }
 
@@ -17,6 +19,7 @@ export interface Leased {
 
 interface Waiter {
   readonly capacity: number;
+  readonly outside: boolean;
   readonly give: (matchIds: readonly string[]) => void;
 }
 
@@ -29,6 +32,7 @@ const OFFER_MS = 5_000;
  */
 export class WorkQueue {
   static readonly types: readonly ArenaEvent['type'][] = [
+    'MatchProposed',
     'MatchReady',
     'MatchClaimed',
     'LeaseExtended',
@@ -40,7 +44,7 @@ export class WorkQueue {
 
   /** In the order of their positions, since a match keeps its place from the first time that it was ready. */
   private readonly open = new Map<string, Open>();
-  private readonly waiting = new Set<string>();
+  private readonly waiting = { inside: new Set<string>(), outside: new Set<string>() };
   private readonly offered = new Map<string, number>();
   private readonly waiters: Waiter[] = [];
 
@@ -52,21 +56,26 @@ export class WorkQueue {
 
   apply(event: Pick<RecordedEvent, 'position'> & ArenaEvent): void {
     const { matchId } = event.data;
+    const { position = event.position, outside = false } = this.open.get(matchId) ?? {};
     switch (event.type) {
+      case 'MatchProposed':
+        // Kept from here on, since only the proposal says who plays from outside.
+        if (event.data.seats.some((seat) => seat.runtime === 'external')) {
+          this.open.set(matchId, { position, outside: true, lease: undefined });
+        }
+        break;
       case 'MatchReady':
       case 'MatchRequeued':
       case 'MatchReleased': {
-        const position = this.open.get(matchId)?.position ?? event.position;
-        this.open.set(matchId, { position, lease: undefined });
-        this.waiting.add(matchId);
+        this.open.set(matchId, { position, outside, lease: undefined });
+        this.waitingFor(outside).add(matchId);
         this.serve();
         break;
       }
       case 'MatchClaimed':
       case 'LeaseExtended': {
         const { runnerId, attempt, leaseUntil: untilIso } = event.data;
-        const position = this.open.get(matchId)?.position ?? event.position;
-        this.open.set(matchId, { position, lease: { runnerId, attempt, untilIso } });
+        this.open.set(matchId, { position, outside, lease: { runnerId, attempt, untilIso } });
         this.taken(matchId);
         break;
       }
@@ -79,13 +88,14 @@ export class WorkQueue {
 
   /**
    * At most `capacity` matches to try to claim, each offered to one runner at a time. Waits for the first one; resolves
-   * with none when `signal` aborts.
+   * with none when `signal` aborts. Matches with agents from outside are offered to those who ask for these.
    */
-  next(capacity: number, signal: AbortSignal): Promise<readonly string[]> {
+  next(capacity: number, signal: AbortSignal, outside = false): Promise<readonly string[]> {
     if (signal.aborted || capacity < 1) return Promise.resolve([]);
     return new Promise((resolve) => {
       const waiter: Waiter = {
         capacity,
+        outside,
         give: (matchIds) => {
           signal.removeEventListener('abort', leave);
           resolve(matchIds);
@@ -108,7 +118,7 @@ export class WorkQueue {
     for (const [matchId, untilMs] of this.offered) {
       if (untilMs > nowMs) continue;
       this.offered.delete(matchId);
-      this.waiting.add(matchId);
+      this.waitingFor(this.open.get(matchId)?.outside ?? false).add(matchId);
     }
     this.serve();
     return this.leases((lease) => lease.untilIso <= now);
@@ -135,22 +145,31 @@ export class WorkQueue {
     );
   }
 
+  private waitingFor(outside: boolean): Set<string> {
+    return outside ? this.waiting.outside : this.waiting.inside;
+  }
+
   private taken(matchId: string): void {
-    this.waiting.delete(matchId);
+    for (const waiting of Object.values(this.waiting)) waiting.delete(matchId);
     this.offered.delete(matchId);
   }
 
   private serve(): void {
     const untilMs = Date.parse(this.clock()) + OFFER_MS;
-    while (this.waiting.size > 0) {
-      const waiter = this.waiters.shift();
-      if (!waiter) return;
-      const matchIds = first(this.waiting, waiter.capacity);
-      for (const matchId of matchIds) {
-        this.waiting.delete(matchId);
-        this.offered.set(matchId, untilMs);
+    for (const outside of [false, true]) {
+      for (;;) {
+        const at = this.waiters.findIndex((each) => each.outside === outside);
+        const waiter = this.waiters[at];
+        if (!waiter) break;
+        const matchIds = first(this.waitingFor(outside), waiter.capacity);
+        if (matchIds.length === 0) break;
+        this.waiters.splice(at, 1);
+        for (const matchId of matchIds) {
+          this.waitingFor(outside).delete(matchId);
+          this.offered.set(matchId, untilMs);
+        }
+        waiter.give(matchIds);
       }
-      waiter.give(matchIds);
     }
   }
 }
