@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { argv, env, exit, stdout } from 'node:process';
@@ -28,6 +28,33 @@ function buf(...args: string[]): string[] {
 const filesOf = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
 
+/** What the SDK for Python makes its messages from: the same definitions, as bytes in a file of Python. */
+const DESCRIPTOR = join(packageRoot, 'sdk', 'python', 'agon', '_descriptor.py');
+
+function descriptor(): { text: string; problems: string[] } {
+  const work = mkdtempSync(join(tmpdir(), 'agon-descriptor-'));
+  try {
+    const file = join(work, 'arena.binpb');
+    const flags = ['--path', 'agon/arena/v1', '--exclude-source-info', '--as-file-descriptor-set'];
+    const problems = buf('build', ...flags, '-o', file);
+    if (problems.length > 0) return { text: '', problems };
+    const bytes =
+      readFileSync(file)
+        .toString('base64')
+        .match(/.{1,100}/g) ?? [];
+    const lines = bytes.map((line) => `    "${line}"\n`).join('');
+    return { text: `# Made from proto/agon/arena/v1 by npm run proto.\nDESCRIPTOR = (\n${lines})\n`, problems };
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function generate(): string[] {
+  const { text, problems } = descriptor();
+  if (problems.length === 0) writeFileSync(DESCRIPTOR, text);
+  return [...problems, ...buf('generate')];
+}
+
 /** Lints the definitions, and compares the committed code with what they give today. */
 export function protoFaults(): string[] {
   const lint = buf('lint');
@@ -36,6 +63,7 @@ export function protoFaults(): string[] {
   try {
     const failed = buf('generate', '--output', work);
     if (failed.length > 0) return failed;
+    if (descriptor().text !== read(DESCRIPTOR)) return ['sdk/python/agon/_descriptor.py is stale. Run: npm run proto'];
     const [fresh, kept] = [join(work, 'gen'), join(FOLDER, 'gen')];
     return [...new Set([...filesOf(fresh), ...filesOf(kept)])]
       .filter((path) => read(join(fresh, path)) !== read(join(kept, path)))
@@ -48,7 +76,7 @@ export function protoFaults(): string[] {
 const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
 
 if (argv[1] === fileURLToPath(import.meta.url)) {
-  const problems = argv.includes('--write') ? buf('generate') : protoFaults();
+  const problems = argv.includes('--write') ? generate() : protoFaults();
   for (const problem of problems) stdout.write(`${problem}\n`);
   exit(problems.length > 0 ? 1 : 0);
 }

@@ -29,6 +29,20 @@ export function addPlayCommands({ program, agent, command, run, count, dataDirOf
   const apiKey = ['--key <key>', 'an API key (default: AGON_KEY, or the operator of the data folder)'] as const;
   const authority = ['--ca <file>', 'PEM authority of an arena that speaks TLS'] as const;
 
+  command(agent, 'play', 'Play as an agent from outside, with the code of a file of yours, until Ctrl-C.')
+    .argument('<file>', 'JavaScript or Python that defines act(observation); it runs here, without a sandbox')
+    .requiredOption('--agent <id>', 'for which agent, like ada.bot; it is registered if need be')
+    .addOption(game)
+    .option('--against <who>', 'find matches: "house", a house agent by its id, or "anyone" (default: wait for some)')
+    .option('--stake <cents>', 'what each seat stakes', '0')
+    .option('--matches <n>', 'end after this many', count(1, 1_000_000))
+    .option('--concurrency <n>', 'matches at a time', count(1, 256), 1)
+    .option(...arenaDoor)
+    .option(...apiKey)
+    .option(...authority)
+    .addHelpText('after', '\nExample:\n  agon agent play mine.py --agent ada.bot --against house --matches 3')
+    .action(run(async (file: string, flags) => (await playing()).playAgent(dataDirOf(flags), file, flags)));
+
   const queue = program.command('queue').description('Find opponents.').exitOverride();
   command(queue, 'join', 'Wait for an opponent, and say which match came of it. Exits 1 if nobody came.')
     .argument('<agent>', 'like ada.bot')

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { env, stdout } from 'node:process';
-import { Arena, ArenaError } from '../../sdk/typescript/index.js';
+import { env, stderr, stdout } from 'node:process';
+import { Arena, ArenaError, type GameName, play } from '../../sdk/typescript/index.js';
 import { keyScopes } from '../../services/accounts/index.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { folderLayout } from '../embedded/data-folder.js';
+import { localAgent } from './local-agent.js';
 import { colour, EXIT, type OutputOptions, print, table } from './output.js';
 import { askArena } from './remote.js';
+import { untilSignal } from './signals.js';
 
 export interface ArenaFlags extends OutputOptions {
   /** host:port of the arena's door for agents. */
@@ -110,3 +112,48 @@ export async function joinQueue(
     arena.close();
   }
 }
+
+interface PlayFlags extends ArenaFlags {
+  readonly agent: string;
+  readonly game: string;
+  readonly against?: string;
+  readonly stake: string;
+  readonly matches?: number;
+  readonly concurrency: number;
+}
+
+/** Plays with an author's own file until enough matches are over, or a signal comes. */
+export async function playAgent(dataDir: string, file: string, flags: PlayFlags): Promise<number> {
+  const { agent, against, matches, concurrency, json = false } = flags;
+  const { signal } = untilSignal();
+  const mine = await localAgent(file);
+  const say = (text: string) => void (json || stderr.write(`${colour.dim(text)}\n`));
+  const find =
+    against === undefined ? {} : { queue: { against: against === 'anyone' ? '' : against, stakeCents: flags.stake } };
+  const opponent = against === undefined ? 'waits for matches' : `plays against ${against}`;
+  say(`${agent} ${opponent}; Ctrl-C stops.`);
+  try {
+    const results = await play({
+      ...connectionOf(dataDir, flags),
+      ...{ agent, concurrency, signal, games: [flags.game as GameName] },
+      ...(matches === undefined ? {} : { matches }),
+      ...find,
+      act: (observation, { matchId }) => mine.act(observation, matchId) as never,
+      onStarted: ({ matchId, seat, resumed }) =>
+        say(`match ${matchId} ${resumed ? 'goes on' : 'begins'}, seat ${seat}`),
+      onResult: ({ matchId, winner, seat, reason }) => say(`match ${matchId}: ${verdict(winner, seat)} by ${reason}`),
+      onReconnect: ({ message }) => say(`the arena is away and asked again: ${message}`),
+    });
+    const tally = { won: 0, drawn: 0, lost: 0 };
+    for (const { winner, seat } of results) tally[verdict(winner, seat)] += 1;
+    print({ json }, { agent, ...tally, results }, `won ${tally.won}, drawn ${tally.drawn}, lost ${tally.lost}`);
+    return EXIT.ok;
+  } catch (error) {
+    throw inOurWords(error);
+  } finally {
+    mine.close();
+  }
+}
+
+const verdict = (winner: number | undefined, seat: number) =>
+  winner === undefined ? 'drawn' : winner === seat ? 'won' : 'lost';
