@@ -52,6 +52,8 @@ export class Arena {
     const secured = tls ? credentials.createSsl(tls.ca ?? null, tls.key ?? null, tls.cert ?? null) : undefined;
     this.#client = new ArenaServiceClient(arena, secured ?? credentials.createInsecure(), {
       'grpc.keepalive_time_ms': 20_000,
+      // A connection of its own: an arena lets only so many streams share one.
+      'grpc.use_local_subchannel_pool': 1,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 2_000,
     });
