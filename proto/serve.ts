@@ -13,6 +13,8 @@ import {
   type HealthServer,
   HealthService,
 } from './gen/grpc/health/v1/health.js';
+import { ServerReflectionService } from './gen/grpc/reflection/v1/reflection.js';
+import { reflection } from './reflection.js';
 import { refusal } from './status.js';
 
 export interface Serving {
@@ -43,6 +45,8 @@ interface ServeOptions extends Door {
   /** Names that the health service answers for, besides the empty one. */
   readonly names: readonly string[];
   readonly serving: () => boolean;
+  /** Whether tools may ask what is served here. */
+  readonly reflection?: boolean | undefined;
   /** The largest message, after decompression as well. */
   readonly messageBytesMax?: number;
   /** Aborted when the server closes. */
@@ -62,6 +66,9 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   });
   for (const [definition, implementation] of options.services) server.addService(definition, implementation);
   server.addService(HealthService, health(options));
+  if (options.reflection) {
+    server.addService(ServerReflectionService, { ...reflection([...options.names, 'grpc.health.v1.Health']) });
+  }
   const { host, closing } = options;
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync(`${host}:${options.port}`, credentialsOf(options.tls), (error, bound) => {

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:http2';
 import { gzipSync } from 'node:zlib';
-import { type ClientDuplexStream, credentials, Metadata } from '@grpc/grpc-js';
+import { type ChannelCredentials, type ClientDuplexStream, credentials, Metadata } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   ArenaServiceClient,
@@ -10,6 +11,11 @@ import {
   type PlayResponse,
   type ServerNote,
 } from '../../proto/gen/agon/arena/v1/arena.js';
+import {
+  ServerReflectionClient,
+  type ServerReflectionRequest,
+  type ServerReflectionResponse,
+} from '../../proto/gen/grpc/reflection/v1/reflection.js';
 import type { Serving } from '../../proto/serve.js';
 import { errorOf } from '../../proto/status.js';
 import { Table } from '../../sandbox-runner/index.js';
@@ -17,7 +23,7 @@ import { IssueApiKey, type KeyScope, RegisterOwner, RevokeApiKey } from '../../s
 import { RegisterExternalAgent } from '../../services/agents/index.js';
 import { newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { newApiKey } from '../auth/api-key.js';
-import { servePlay } from './play.js';
+import { type PlayPorts, servePlay } from './play.js';
 import { PlayHub } from './play-hub.js';
 import { openScene, type Scene } from './scene.contract.js';
 
@@ -93,6 +99,7 @@ describe('the door for agents from outside', () => {
   let hub: PlayHub;
   let table: Table;
   let door: Serving;
+  let ports: PlayPorts;
   let client: ArenaServiceClient;
   const keys = new Map<string, string>();
 
@@ -112,7 +119,7 @@ describe('the door for agents from outside', () => {
     scene = await openScene();
     hub = new PlayHub({ clock: scene.clock });
     table = new Table(hub, { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
-    const ports = {
+    ports = {
       ...{ hub, ...scene.ports, rakeBps: 1000, disputeWindowMs: 0, computeCents: '0', games: ['tic-tac-toe'] },
       actorOf: (token: string) => (token === 'op' ? ({ id: 'operator', role: 'operator' } as const) : undefined),
       assertSeats: () => {},
@@ -359,5 +366,54 @@ describe('the door for agents from outside', () => {
     session.destroy();
     await once(session, 'close');
     await stream().hello('ada.bot').next('welcome');
+  });
+
+  it('speaks TLS, and with an authority only to those who have a certificate of it', async () => {
+    const pem = readFileSync('sandbox-runner/fixtures/upstream.pem');
+    const named = { 'grpc.ssl_target_name_override': 'upstream.test' };
+    const secured = await servePlay(ports, { host: '127.0.0.1', port: 0, tls: { cert: pem, key: pem, clientCa: pem } });
+    const metadata = new Metadata();
+    metadata.set('authorization', `Bearer ${keyOf('ada')}`);
+    const who = (secrets: ChannelCredentials) =>
+      new Promise<string>((resolve) => {
+        const other = new ArenaServiceClient(secured.address, secrets, named);
+        const deadline = new Date(Date.now() + 20_000);
+        other.whoAmI({}, metadata, { deadline }, (error, answer) => {
+          other.close();
+          resolve(error ? errorOf(error).code : answer.account);
+        });
+      });
+    expect(await who(credentials.createSsl(pem, pem, pem))).toBe('ada');
+    expect(await who(credentials.createSsl(pem))).toBe('NET.UNAVAILABLE');
+    expect(await who(credentials.createInsecure())).toBe('NET.UNAVAILABLE');
+    await secured.close();
+  });
+
+  it('describes itself to whoever asks, if it was told to', async () => {
+    const open = await servePlay(ports, { host: '127.0.0.1', port: 0, reflection: true });
+    const ask = (address: string, request: NonNullable<ServerReflectionRequest['messageRequest']>) =>
+      new Promise<ServerReflectionResponse['messageResponse'] | string>((resolve) => {
+        const other = new ServerReflectionClient(address, credentials.createInsecure());
+        const stream = other.serverReflectionInfo();
+        stream.on('data', ({ messageResponse }: ServerReflectionResponse) => {
+          stream.end();
+          other.close();
+          resolve(messageResponse);
+        });
+        stream.on('error', (error) => resolve(errorOf(error).code));
+        stream.write({ host: '', messageRequest: request });
+      });
+    const list = { $case: 'listServices', listServices: '' } as const;
+    expect(await ask(open.address, list)).toMatchObject({
+      listServicesResponse: { service: [{ name: 'agon.arena.v1.ArenaService' }, { name: 'grpc.health.v1.Health' }] },
+    });
+    const symbol = { $case: 'fileContainingSymbol', fileContainingSymbol: 'agon.arena.v1.ArenaService.Play' } as const;
+    const found = await ask(open.address, symbol);
+    expect(found).toMatchObject({ $case: 'fileDescriptorResponse' });
+    expect(JSON.stringify(found)).toBeTruthy();
+    const missing = { $case: 'fileByFilename', fileByFilename: 'no/such.proto' } as const;
+    expect(await ask(open.address, missing)).toMatchObject({ errorResponse: { errorCode: 5 } });
+    expect(await ask(door.address, list)).toBe('GRPC.UNIMPLEMENTED');
+    await open.close();
   });
 });

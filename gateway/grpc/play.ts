@@ -39,6 +39,8 @@ export interface SubmittedAgent {
 export interface PlayOptions extends Door {
   readonly pingMs?: number;
   readonly capacityMax?: number;
+  /** Whether tools may ask what is served here. */
+  readonly reflection?: boolean;
 }
 
 const PING_MS = 10_000;

@@ -26,32 +26,54 @@ function buf(...args: string[]): string[] {
 }
 
 const filesOf = (folder: string) =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => path.endsWith('.ts') && path !== 'descriptors.ts',
+  );
 
-/** What the SDK for Python makes its messages from: the same definitions, as bytes in a file of Python. */
-const DESCRIPTOR = join(packageRoot, 'sdk', 'python', 'agon', '_descriptor.py');
+/** The definitions as bytes, in files of the languages that need them so: for the SDK in Python, and for reflection. */
+const DESCRIPTORS = [
+  {
+    path: 'sdk/python/agon/_descriptor.py',
+    paths: ['agon/arena/v1'],
+    text: (lines: readonly string[]) =>
+      `# Made from proto/agon/arena/v1 by npm run proto.\nDESCRIPTOR = (\n${lines.map((line) => `    "${line}"\n`).join('')})\n`,
+  },
+  {
+    path: 'proto/gen/descriptors.ts',
+    paths: ['agon', 'grpc/health'],
+    text: (lines: readonly string[]) =>
+      `// Made from proto/ by npm run proto.\nexport const DESCRIPTORS =\n${lines.map((line) => `  '${line}'`).join(' +\n')};\n`,
+  },
+];
 
-function descriptor(): { text: string; problems: string[] } {
-  const work = mkdtempSync(join(tmpdir(), 'agon-descriptor-'));
+/** The text of each file above, by its path. */
+function descriptors(): { files: Map<string, string>; problems: string[] } {
+  const work = mkdtempSync(join(tmpdir(), 'agon-descriptors-'));
+  const files = new Map<string, string>();
   try {
-    const file = join(work, 'arena.binpb');
-    const flags = ['--path', 'agon/arena/v1', '--exclude-source-info', '--as-file-descriptor-set'];
-    const problems = buf('build', ...flags, '-o', file);
-    if (problems.length > 0) return { text: '', problems };
-    const bytes =
-      readFileSync(file)
-        .toString('base64')
-        .match(/.{1,100}/g) ?? [];
-    const lines = bytes.map((line) => `    "${line}"\n`).join('');
-    return { text: `# Made from proto/agon/arena/v1 by npm run proto.\nDESCRIPTOR = (\n${lines})\n`, problems };
+    for (const { path, paths, text } of DESCRIPTORS) {
+      const file = join(work, 'set.binpb');
+      const only = paths.flatMap((each) => ['--path', each]);
+      const problems = buf('build', ...only, '--exclude-source-info', '--as-file-descriptor-set', '-o', file);
+      if (problems.length > 0) return { files, problems };
+      files.set(
+        path,
+        text(
+          readFileSync(file)
+            .toString('base64')
+            .match(/.{1,100}/g) ?? [],
+        ),
+      );
+    }
+    return { files, problems: [] };
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
 
 function generate(): string[] {
-  const { text, problems } = descriptor();
-  if (problems.length === 0) writeFileSync(DESCRIPTOR, text);
+  const { files, problems } = descriptors();
+  for (const [path, text] of files) writeFileSync(join(packageRoot, path), text);
   return [...problems, ...buf('generate')];
 }
 
@@ -63,7 +85,10 @@ export function protoFaults(): string[] {
   try {
     const failed = buf('generate', '--output', work);
     if (failed.length > 0) return failed;
-    if (descriptor().text !== read(DESCRIPTOR)) return ['sdk/python/agon/_descriptor.py is stale. Run: npm run proto'];
+    const { files, problems } = descriptors();
+    const stale = [...files].filter(([path, text]) => read(join(packageRoot, path)) !== text).map(([path]) => path);
+    if (problems.length > 0) return problems;
+    if (stale.length > 0) return [`${stale.join(' and ')} are not what the definitions give. Run: npm run proto`];
     const [fresh, kept] = [join(work, 'gen'), join(FOLDER, 'gen')];
     return [...new Set([...filesOf(fresh), ...filesOf(kept)])]
       .filter((path) => read(join(fresh, path)) !== read(join(kept, path)))

@@ -81,6 +81,7 @@ command(
   .option('--play-cert <file>', 'PEM certificate: the door for agents speaks TLS (with --play-key)')
   .option('--play-key <file>', 'PEM key of the certificate')
   .option('--play-client-ca <file>', 'PEM authority: agents need a certificate of it (mutual TLS)')
+  .option('--play-reflection', 'let tools like grpcurl ask that door what it serves')
   .option('--play-turn-ms <n>', 'what a turn of an agent outside may take without cost (default: 2000)')
   .option('--play-bank-ms <n>', 'what it has for a whole match beyond that (default: 60000)')
   .option('--play-join-ms <n>', 'how late it may come to a match (default: 30000)')

@@ -59,7 +59,7 @@ export async function startPlay(parts: PlayParts): Promise<Play> {
   });
   const open = () => {
     const { host, playPort: port = 0 } = config;
-    return servePlay(doorPorts(parts, hub), { host, port, tls: tlsOf(config) });
+    return servePlay(doorPorts(parts, hub), { host, port, tls: tlsOf(config), reflection: config.playReflection });
   };
   return { runner, revocations, connected: () => hub.connected, open };
 }

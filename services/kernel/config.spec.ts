@@ -16,6 +16,7 @@ describe('the configuration', () => {
       playCert: undefined,
       playKey: undefined,
       playClientCa: undefined,
+      playReflection: false,
       playTurnMs: 2_000,
       playBankMs: 60_000,
       playJoinMs: 30_000,

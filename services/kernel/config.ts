@@ -52,6 +52,7 @@ const settings = {
   playCert: { env: 'AGON_PLAY_CERT', schema: z.string().min(1).optional() },
   playKey: { env: 'AGON_PLAY_KEY', schema: z.string().min(1).optional() },
   playClientCa: { env: 'AGON_PLAY_CLIENT_CA', schema: z.string().min(1).optional() },
+  playReflection: { env: 'AGON_PLAY_REFLECTION', schema: z.union([z.boolean(), z.stringbool()]).default(false) },
   playTurnMs: { env: 'AGON_PLAY_TURN_MS', schema: whole(1, 3_600_000).default(2_000) },
   playBankMs: { env: 'AGON_PLAY_BANK_MS', schema: whole(0, 3_600_000).default(60_000) },
   playJoinMs: { env: 'AGON_PLAY_JOIN_MS', schema: whole(1, 3_600_000).default(30_000) },
@@ -101,6 +102,8 @@ export interface Config {
   readonly playCert: string | undefined;
   readonly playKey: string | undefined;
   readonly playClientCa: string | undefined;
+  /** Whether tools may ask that door what it serves. */
+  readonly playReflection: boolean;
   /** What a turn of an agent outside may take without cost, what it has beyond that, and how late it may come. */
   readonly playTurnMs: number;
   readonly playBankMs: number;
