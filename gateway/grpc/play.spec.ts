@@ -333,6 +333,39 @@ describe('the door for agents from outside', () => {
     expect(await stream().hello('ada.bot').hello('ada.bot').ended).toBe('PLAY.TWO_HELLOS');
   });
 
+  it('lets go of whoever does not read, and of nobody who does', async () => {
+    const metadata = new Metadata();
+    metadata.set('authorization', `Bearer ${keyOf('ada')}`);
+    const deaf = client.play(metadata);
+    deaf.on('error', () => {});
+    const hello = { agent: 'ada.bot', games: [], capacity: 0, client: 'spec', openMatches: [] };
+    deaf.write({ notes: [{ what: { $case: 'hello', hello } }] });
+    const bob = stream(keyOf('bob')).hello('bob.bot');
+    await expect.poll(() => hub.connected).toBe(2);
+    const chairs = ['ada.bot', 'bob.bot'].map((agentId) => {
+      return hub.sit({ matchId: MATCH, agentId, game: 'tic-tac-toe', seat: 0 });
+    });
+    let told = 0;
+    const heardBy = (listener: Listener) => listener.heard.filter(({ $case }) => $case === 'result').length;
+    for (let i = 0; i < 80; i++) {
+      for (let j = 0; j < 200; j++) for (const chair of chairs) chair.tell({ winner: 0, score: 1, reason: 'line' });
+      told += 200;
+      while (heardBy(bob) < told) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await expect.poll(() => hub.isConnected('ada.bot')).toBe(false);
+    expect(hub.isConnected('bob.bot')).toBe(true);
+    deaf.cancel();
+  });
+
+  it('lets go of whoever says nothing', async () => {
+    const brisk = await servePlay(ports, { host: '127.0.0.1', port: 0, pingMs: 50 });
+    const other = new ArenaServiceClient(brisk.address, credentials.createInsecure());
+    expect(await new Listener(other, keyOf('ada')).ended).toBe('PLAY.NO_HELLO');
+    expect(await new Listener(other, keyOf('ada')).hello('ada.bot').ended).toBe('PLAY.SILENT');
+    other.close();
+    await brisk.close();
+  });
+
   it('refuses a message of 100 MB, and stands', async () => {
     const ada = stream().act(MATCH, 1, 'x'.repeat(100 * 1024 * 1024));
     expect(await ada.ended).toMatch(/GRPC.RESOURCE_EXHAUSTED|NET.UNAVAILABLE|GRPC.INTERNAL/);
