@@ -11,8 +11,16 @@ import type { Language } from './drivers/runtimes.js';
 import { WasmDriver } from './drivers/wasm.js';
 import { gameNamed } from './games/index.js';
 import { defaultLimits, type Limits } from './limits.js';
-import { driverNames, type FromCell, MarkerWriter, markerFd, type ToCell } from './protocol.js';
-import { type MatchRecord, playMatch, type TurnRecord } from './referee.js';
+import {
+  driverNames,
+  type FromCell,
+  liveFeed,
+  MarkerWriter,
+  markerFd,
+  type Progress,
+  type ToCell,
+} from './protocol.js';
+import { type MatchRecord, playMatch } from './referee.js';
 
 const wasm = new WasmDriver();
 /** Opened when an agent first needs one, and kept: starting the first sandbox is what takes long. */
@@ -40,24 +48,6 @@ const tell = (message: FromCell): void => {
 
 const markers = new MarkerWriter((text, position) => writeSync(markerFd, text, position));
 
-/** Tells the host what is new since it was last called: the turn just completed, and what agents printed. */
-function liveFeed(order: number, seats: readonly AgentInstance[]): (last: TurnRecord | undefined) => void {
-  let told = 0;
-  const printed = seats.map(() => 0);
-  return (last) => {
-    if (last && last.turn > told) {
-      told = last.turn;
-      tell({ kind: 'progress', order, progress: { kind: 'turn', turn: last } });
-    }
-    for (const [seat, agent] of seats.entries()) {
-      const text = agent.log().slice(printed[seat]);
-      if (text === '') continue;
-      printed[seat] = (printed[seat] ?? 0) + text.length;
-      tell({ kind: 'progress', order, progress: { kind: 'log', seat, text } });
-    }
-  };
-}
-
 async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchRecord> {
   const seats: AgentInstance[] = [];
   const { seed, limits, runtimes } = order;
@@ -67,7 +57,8 @@ async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchReco
       const door = order.doors[seat] ?? undefined;
       seats.push(await driver.load(source, { seed, seat, limits, door }));
     }
-    const live = order.live ? liveFeed(order.order, seats) : undefined;
+    const heard = (progress: Progress) => tell({ kind: 'progress', order: order.order, progress });
+    const live = order.live ? liveFeed(seats, heard) : undefined;
     const record = await playMatch({
       game: gameNamed(order.game),
       seed,

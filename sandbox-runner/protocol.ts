@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type AgentRuntime, AgonError, type SeatRuntime } from '../services/kernel/index.js';
-import type { Done, EgressDoor, Fault, Reply, SourceCheck, Usage } from './drivers/driver.js';
+import type { AgentInstance, Done, EgressDoor, Fault, Reply, SourceCheck, Usage } from './drivers/driver.js';
 import type { Limits, Meter } from './limits.js';
 import type { MatchRecord, TurnRecord } from './referee.js';
 
@@ -103,6 +103,27 @@ export interface SeatedAt {
 export type Progress =
   | { readonly kind: 'turn'; readonly turn: TurnRecord }
   | { readonly kind: 'log'; readonly seat: number; readonly text: string };
+
+/** Tells what is new since it was last called: the turn just completed, and what agents printed. */
+export function liveFeed(
+  seats: readonly AgentInstance[],
+  tell: (progress: Progress) => void,
+): (last: TurnRecord | undefined) => void {
+  let told = 0;
+  const printed = seats.map(() => 0);
+  return (last) => {
+    if (last && last.turn > told) {
+      told = last.turn;
+      tell({ kind: 'turn', turn: last });
+    }
+    for (const [seat, agent] of seats.entries()) {
+      const text = agent.log().slice(printed[seat]);
+      if (text === '') continue;
+      printed[seat] = (printed[seat] ?? 0) + text.length;
+      tell({ kind: 'log', seat, text });
+    }
+  };
+}
 
 export type FromCell =
   | { readonly kind: 'ready' }

@@ -3,7 +3,7 @@ import type { Cells } from './cells.js';
 import { type AgentInstance, type Done, type Fault, fault, type Reply, type Usage } from './drivers/driver.js';
 import { gameNamed } from './games/index.js';
 import { allowanceOf, type Limits, limitsFrom } from './limits.js';
-import { driverNames, hostedRuntime, type MatchAgent, type MatchJob, type Progress } from './protocol.js';
+import { driverNames, hostedRuntime, liveFeed, type MatchAgent, type MatchJob, type Progress } from './protocol.js';
 import { type MatchRecord, playMatch } from './referee.js';
 
 /** Where agents are reached that play from outside. Whoever serves them stands behind it. */
@@ -66,6 +66,7 @@ export class Table {
         this.#chairs.add(chair);
         seats.push(new OutsideSeat(chair, limits));
       }
+      const live = onProgress && liveFeed(seats, onProgress);
       return await playMatch({
         game: gameNamed(job.game),
         seed: job.seed,
@@ -73,7 +74,7 @@ export class Table {
         limits,
         driver: driverNames(job.agents.map(({ runtime = 'javascript' }) => runtime)),
         agents: job.agents.map((agent) => agent.codeDigest),
-        ...(onProgress ? { onTurn: liveFeed(seats, onProgress) } : {}),
+        ...(live ? { onTurn: (_turn, _seat, last) => live(last) } : {}),
       });
     } finally {
       for (const agent of seats) agent.dispose();
@@ -91,24 +92,6 @@ export class Table {
     const { source, codeDigest } = agent;
     return this.#cells.seat({ source, codeDigest, runtime: hostedRuntime(agent), seed, seat, limits: this.#limits });
   }
-}
-
-/** Tells what is new since it was last called. */
-function liveFeed(seats: readonly AgentInstance[], tell: (progress: Progress) => void) {
-  let told = 0;
-  const printed = seats.map(() => 0);
-  return (_turn: number, _seat: number, last: MatchRecord['turns'][number] | undefined) => {
-    if (last && last.turn > told) {
-      told = last.turn;
-      tell({ kind: 'turn', turn: last });
-    }
-    for (const [seat, agent] of seats.entries()) {
-      const text = agent.log().slice(printed[seat]);
-      if (text === '') continue;
-      printed[seat] = (printed[seat] ?? 0) + text.length;
-      tell({ kind: 'log', seat, text });
-    }
-  };
 }
 
 /** An agent outside, as the referee sees it: its meter is the clock, which runs while it is away, too. */

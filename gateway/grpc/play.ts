@@ -5,18 +5,12 @@ import {
   type Match,
 } from '../../proto/gen/agon/arena/v1/arena.js';
 import { type Door, type Serving, serve, unary } from '../../proto/serve.js';
-import {
-  type AgentEvent,
-  agentEvents,
-  agentFrom,
-  agentIdOf,
-  RegisterExternalAgent,
-} from '../../services/agents/index.js';
-import { type Actor, AgonError, newMeta, upcasterOf } from '../../services/kernel/index.js';
+import { agentIdOf, RegisterExternalAgent } from '../../services/agents/index.js';
+import { type Actor, AgonError, newMeta } from '../../services/kernel/index.js';
 import { assertScope, assertSpeaksFor, type Speaker, speakerOf } from '../auth/api-key.js';
 import type { PlayHub } from './play-hub.js';
 import { PlayStream } from './play-stream.js';
-import { MatchQueue, type QueuePorts } from './queue.js';
+import { agentIn, assertGame, assertPlays, MatchQueue, type QueuePorts } from './queue.js';
 import { bearerOf } from './sessions.js';
 
 export interface PlayPorts extends QueuePorts {
@@ -49,7 +43,6 @@ const CAPACITY_MAX = 1_024;
 const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
 const WAIT_MS_MAX = 60_000;
 const LISTED = { usual: 20, max: 100 };
-const upcast = upcasterOf([agentEvents]);
 
 /** The door for agents that play from outside. */
 export async function servePlay(ports: PlayPorts, options: PlayOptions): Promise<Serving> {
@@ -94,16 +87,11 @@ function playService(
 
   const admit = async (metadata: Parameters<typeof bearerOf>[0], { agent: agentId, games }: Hello) => {
     const { keyId } = await allowed(metadata, 'play', agentId);
-    const events = (await ports.store.readStream(`agent-${agentId}`)).map(upcast);
-    const agent = agentFrom(events as unknown as readonly AgentEvent[]);
-    if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}. Register it first.`);
+    const agent = await agentIn(ports.store, agentId);
     if (agent.runtime !== 'external') {
       throw new AgonError('AGENTS.HOSTED', `${agentId} is run by the arena, and does not play from outside.`);
     }
-    const other = games.find((game) => !agent.games.includes(game));
-    if (other !== undefined) {
-      throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${agent.games.join(', ')}, not ${other}.`);
-    }
+    for (const game of games) assertPlays(agentId, agent, game);
     return { keyId, games };
   };
 
@@ -164,11 +152,6 @@ function playService(
       return { account: accountId, keyId, scopes: [...scopes], agents: [...(agents ?? [])] };
     }, onInternalError),
   };
-}
-
-function assertGame({ games }: PlayPorts, game: string): void {
-  if (games.includes(game)) return;
-  throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${games.join(', ')}.`);
 }
 
 async function assertAccount({ store }: PlayPorts, accountId: string): Promise<void> {

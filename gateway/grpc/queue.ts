@@ -54,6 +54,24 @@ const LOOK_MS = 100;
 const WAITING_MAX = 10_000;
 const upcast = upcasterOf([agentEvents]);
 
+/** An agent by its own events, which are there as soon as it is. */
+export async function agentIn(store: EventStore, agentId: string) {
+  const events = (await store.readStream(`agent-${agentId}`)).map(upcast);
+  const agent = agentFrom(events as unknown as readonly AgentEvent[]);
+  if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}. Register it first.`);
+  return agent;
+}
+
+export function assertPlays(agentId: string, { games }: { readonly games: readonly string[] }, game: string): void {
+  if (games.includes(game)) return;
+  throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${games.join(', ')}, not ${game}.`);
+}
+
+export function assertGame({ games }: { readonly games: readonly string[] }, game: string): void {
+  if (games.includes(game)) return;
+  throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${games.join(', ')}.`);
+}
+
 /**
  * Who waits for an opponent. Waiting is a call that has not been answered, so whatever ends it - the caller, the
  * connection, a crash of the arena - is noticed by the caller, who asks again. What is agreed on is a match in the log.
@@ -72,10 +90,8 @@ export class MatchQueue {
   /** The match, or undefined when `signal` ended the waiting first. */
   async join(request: JoinRequest, signal: AbortSignal): Promise<Joined | undefined> {
     const { agentId, accountId, game, stakeCents, currency, against } = request;
-    const { ids, games, clock } = this.#ports;
-    if (!games.includes(game)) {
-      throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${games.join(', ')}.`);
-    }
+    const { ids, clock } = this.#ports;
+    assertGame(this.#ports, game);
     this.#ports.assertSeats(game, 2);
     await this.#seat(agentId, game);
     const houseFromMs = request.houseAfterMs > 0 ? Date.parse(clock()) + request.houseAfterMs : undefined;
@@ -165,12 +181,8 @@ export class MatchQueue {
   }
 
   async #seat(agentId: string, game: string) {
-    const events = (await this.#ports.store.readStream(`agent-${agentId}`)).map(upcast);
-    const agent = agentFrom(events as unknown as readonly AgentEvent[]);
-    if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}. Register it first.`);
-    if (!agent.games.includes(game)) {
-      throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${agent.games.join(', ')}, not ${game}.`);
-    }
+    const agent = await agentIn(this.#ports.store, agentId);
+    assertPlays(agentId, agent, game);
     const { version, codeDigest, runtime } = agent;
     return { agentId, accountId: agentId.split('.')[0] ?? '', version, codeDigest, runtime };
   }
