@@ -1,10 +1,13 @@
 /** Many agents in one process, each on a connection of its own: node players.js <arena> <key> <agents> <think ms>. */
+import { setMaxListeners } from 'node:events';
 import { argv, stdin } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { play } from '../../sdk/typescript/index.js';
 
 const [arena = '', key = '', agents = '1', thinkMs = '0'] = argv.slice(2);
 const stopping = new AbortController();
+// One for every agent.
+setMaxListeners(0, stopping.signal);
 stdin.once('end', () => stopping.abort()).resume();
 await Promise.all(
   Array.from({ length: Number(agents) }, (_, i) =>
