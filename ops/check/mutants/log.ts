@@ -96,8 +96,8 @@ export const logMutants: readonly Mutant[] = [
   {
     name: 'offer a match to two runners',
     file: 'services/arena/work.ts',
-    find: 'this.waiting.delete(matchId);\n        this.offered.set(matchId, untilMs);',
-    replace: 'this.offered.set(matchId, untilMs);',
+    find: 'this.waitingFor(outside).delete(matchId);',
+    replace: '',
     specs: 'services/arena/work',
   },
   {
