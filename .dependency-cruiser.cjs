@@ -62,6 +62,13 @@ module.exports = {
       to: { path: '^(services/(?!kernel/)|projections|gateway|sandbox-runner|ops)' },
     },
     {
+      name: 'sdk-stands-alone',
+      comment: 'An SDK is published by itself: it knows the wire and nothing of what is behind it.',
+      severity: 'error',
+      from: { path: '^sdk/', pathNot: '\\.(spec|contract)\\.ts$' },
+      to: { path: '^(services|projections|gateway|sandbox-runner|ops|proto/(?!gen/))' },
+    },
+    {
       name: 'nothing-imports-ops',
       comment: 'ops/ puts things together; nothing leans on how.',
       severity: 'error',

@@ -9,7 +9,7 @@ export default defineConfig({
   // As Node resolves it. Vite would take its other build, and GraphQL refuses schemas of another copy of itself.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
-    include: ['{services,projections,sandbox-runner,gateway,ops}/**/*.spec.ts'],
+    include: ['{services,projections,sandbox-runner,gateway,sdk,ops}/**/*.spec.ts'],
     exclude: ['**/node_modules/**', 'dist/**'],
     environment: 'node',
     pool: 'forks',
@@ -17,7 +17,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     coverage: {
       provider: 'v8',
-      include: ['{services,projections,sandbox-runner,gateway,ops}/**/*.ts'],
+      include: ['{services,projections,sandbox-runner,gateway,sdk,ops}/**/*.ts'],
       exclude: ['**/*.spec.ts', '**/*.contract.ts', 'ops/bench/**', 'ops/chaos/**', 'ops/check/**'],
       reporter: ['json-summary'],
     },

@@ -9,6 +9,7 @@ import type { Context, Handle } from '../services/kernel/index.js';
 import { contextModule, HANDLE } from '../services/kernel/nest.js';
 import { contextOf } from './auth/actor.js';
 import { AnalyticsQueries } from './graphql/analytics.js';
+import { ApiKeys } from './graphql/api-keys.js';
 import { BoardQueries } from './graphql/boards.js';
 import { queryLimits, queryLimitsRule } from './graphql/limits.js';
 import { Money } from './graphql/money.js';
@@ -67,6 +68,7 @@ export function gatewayModule(options: {
         PaymentsResolver,
         ProjectionQueries,
         AnalyticsQueries,
+        ApiKeys,
       ],
       { provide: APP_FILTER, useClass: ProblemFilter },
     ],

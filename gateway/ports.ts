@@ -51,6 +51,8 @@ export interface GatewayPorts {
   readonly disputeWindowMs: number;
   /** What a seat of a match costs in COMPUTE. */
   readonly computeCents: string;
+  /** What happened to an account, in order. */
+  accountEvents(accountId: string): Promise<readonly unknown[]>;
   /** A wallet by its own events. */
   walletOf(accountId: string): Promise<WalletState>;
   /** What a match was proposed with, by its own events, and where in the log that is. */

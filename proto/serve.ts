@@ -13,6 +13,8 @@ import {
   type HealthServer,
   HealthService,
 } from './gen/grpc/health/v1/health.js';
+import { ServerReflectionService } from './gen/grpc/reflection/v1/reflection.js';
+import { reflection } from './reflection.js';
 import { refusal } from './status.js';
 
 export interface Serving {
@@ -22,35 +24,54 @@ export interface Serving {
   close(): Promise<void>;
 }
 
-interface ServeOptions {
+/** Where a server listens, and what is needed to be let in. */
+export interface Door {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** PEM; plain HTTP/2 without it. */
-  readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
+  /** PEM. Without it the server speaks in clear. */
+  readonly tls?: Tls | undefined;
+}
+
+export interface Tls {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  /** Only clients with a certificate of this authority come in. */
+  readonly clientCa?: Buffer | undefined;
+}
+
+interface ServeOptions extends Door {
   readonly services: readonly [definition: Parameters<Server['addService']>[0], UntypedServiceImplementation][];
   /** Names that the health service answers for, besides the empty one. */
   readonly names: readonly string[];
   readonly serving: () => boolean;
+  /** Whether tools may ask what is served here. */
+  readonly reflection?: boolean | undefined;
+  /** The largest message, after decompression as well. */
+  readonly messageBytesMax?: number;
   /** Aborted when the server closes. */
   readonly closing: AbortController;
 }
 
+const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
 const CLOSE_MS = 2_000;
 const HEALTH_MS = 1_000;
 
-/** A gRPC server with the health service. On plain HTTP/2 it belongs on a loopback or private address. */
+/** A gRPC server with the health service. Without TLS it belongs on a loopback or private address. */
 export async function serve(options: ServeOptions): Promise<Serving> {
   const server = new Server({
     'grpc.keepalive_time_ms': 20_000,
     'grpc.keepalive_timeout_ms': 10_000,
-    'grpc.max_receive_message_length': 8 * 1024 * 1024,
+    'grpc.max_receive_message_length': options.messageBytesMax ?? MESSAGE_BYTES_MAX,
   });
   for (const [definition, implementation] of options.services) server.addService(definition, implementation);
   server.addService(HealthService, health(options));
+  if (options.reflection) {
+    server.addService(ServerReflectionService, { ...reflection([...options.names, 'grpc.health.v1.Health']) });
+  }
   const { host, closing } = options;
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${host}:${options.port}`, credentialsOf(options), (error, bound) => {
+    server.bindAsync(`${host}:${options.port}`, credentialsOf(options.tls), (error, bound) => {
       if (!error) return resolve(bound);
       const why = `Cannot listen on ${host}:${options.port}: ${error.message}.`;
       reject(new AgonError('NET.CANNOT_LISTEN', why));
@@ -69,10 +90,11 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   return { address: `${host}:${port}`, close };
 }
 
-const credentialsOf = ({ tls }: ServeOptions) =>
-  tls
-    ? ServerCredentials.createSsl(null, [{ cert_chain: tls.cert, private_key: tls.key }])
-    : ServerCredentials.createInsecure();
+function credentialsOf(tls: Tls | undefined): ServerCredentials {
+  if (!tls) return ServerCredentials.createInsecure();
+  const { cert, key, clientCa = null } = tls;
+  return ServerCredentials.createSsl(clientCa, [{ private_key: key, cert_chain: cert }], clientCa !== null);
+}
 
 /** A call with one answer; whatever is thrown leaves as a refusal. */
 export const unary =

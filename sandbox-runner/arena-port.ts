@@ -1,4 +1,4 @@
-import type { AgentRuntime } from '../services/kernel/index.js';
+import type { SeatRuntime } from '../services/kernel/index.js';
 import type { Progress } from './protocol.js';
 
 /** What a runner gets when it claims a match: all it needs to play it. */
@@ -9,7 +9,7 @@ export interface WorkOrder {
   readonly seed: string;
   readonly codeDigests: readonly string[];
   /** By seat, as the digests. */
-  readonly runtimes: readonly AgentRuntime[];
+  readonly runtimes: readonly SeatRuntime[];
   /** By seat: what a policy of egress names agents by. */
   readonly agentIds: readonly string[];
   /** How long the attempt is this runner's without a heartbeat. */

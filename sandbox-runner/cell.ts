@@ -4,15 +4,23 @@
  */
 import { writeSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { type AgentRuntime, asAgonError } from '../services/kernel/index.js';
+import { type AgentRuntime, asAgonError, invariant } from '../services/kernel/index.js';
 import type { AgentInstance, Driver } from './drivers/driver.js';
 import { ProcessDriver } from './drivers/process.js';
 import type { Language } from './drivers/runtimes.js';
 import { WasmDriver } from './drivers/wasm.js';
 import { gameNamed } from './games/index.js';
 import { defaultLimits, type Limits } from './limits.js';
-import { driverNames, type FromCell, MarkerWriter, markerFd, type ToCell } from './protocol.js';
-import { type MatchRecord, playMatch, type TurnRecord } from './referee.js';
+import {
+  driverNames,
+  type FromCell,
+  liveFeed,
+  MarkerWriter,
+  markerFd,
+  type Progress,
+  type ToCell,
+} from './protocol.js';
+import { type MatchRecord, playMatch } from './referee.js';
 
 const wasm = new WasmDriver();
 /** Opened when an agent first needs one, and kept: starting the first sandbox is what takes long. */
@@ -40,24 +48,6 @@ const tell = (message: FromCell): void => {
 
 const markers = new MarkerWriter((text, position) => writeSync(markerFd, text, position));
 
-/** Tells the host what is new since it was last called: the turn just completed, and what agents printed. */
-function liveFeed(order: number, seats: readonly AgentInstance[]): (last: TurnRecord | undefined) => void {
-  let told = 0;
-  const printed = seats.map(() => 0);
-  return (last) => {
-    if (last && last.turn > told) {
-      told = last.turn;
-      tell({ kind: 'progress', order, progress: { kind: 'turn', turn: last } });
-    }
-    for (const [seat, agent] of seats.entries()) {
-      const text = agent.log().slice(printed[seat]);
-      if (text === '') continue;
-      printed[seat] = (printed[seat] ?? 0) + text.length;
-      tell({ kind: 'progress', order, progress: { kind: 'log', seat, text } });
-    }
-  };
-}
-
 async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchRecord> {
   const seats: AgentInstance[] = [];
   const { seed, limits, runtimes } = order;
@@ -67,7 +57,8 @@ async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchReco
       const door = order.doors[seat] ?? undefined;
       seats.push(await driver.load(source, { seed, seat, limits, door }));
     }
-    const live = order.live ? liveFeed(order.order, seats) : undefined;
+    const heard = (progress: Progress) => tell({ kind: 'progress', order: order.order, progress });
+    const live = order.live ? liveFeed(seats, heard) : undefined;
     const record = await playMatch({
       game: gameNamed(order.game),
       seed,
@@ -87,11 +78,39 @@ async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchReco
   }
 }
 
+/** The one agent that sits here while its match is refereed elsewhere. */
+let seated: { readonly agent: AgentInstance; printed: number } | undefined;
+
+async function sit(order: Extract<ToCell, { kind: 'seat' }>): Promise<FromCell> {
+  const { seed, seat, limits, runtime, source } = order;
+  const driver = await driverFor(runtime, limits);
+  const agent = await driver.load(source, { seed, seat, limits });
+  seated = { agent, printed: 0 };
+  const { driver: name, driverVersion, meter } = agent;
+  return { kind: 'seated', order: order.order, at: { driver: name, driverVersion, meter } };
+}
+
+async function callSeat({ order, call }: Extract<ToCell, { kind: 'call' }>): Promise<FromCell> {
+  invariant(seated, 'Somebody sits here.');
+  const { agent } = seated;
+  const answer = await agent[call.method](call.argument, call.fuel);
+  const printed = agent.log().slice(seated.printed);
+  seated.printed += printed.length;
+  return { kind: 'answered', order, answered: { answer, usage: agent.usage, printed } };
+}
+
 async function answer(message: Exclude<ToCell, { kind: 'leave' }>): Promise<FromCell> {
   const { order } = message;
   markers.begin(order);
   try {
     if (message.kind === 'play') return { kind: 'played', order, record: await play(message) };
+    if (message.kind === 'seat') return await sit(message);
+    if (message.kind === 'call') return await callSeat(message);
+    if (message.kind === 'stand') {
+      seated?.agent.dispose();
+      seated = undefined;
+      return { kind: 'stood', order };
+    }
     markers.turn(0, undefined);
     const driver = await driverFor(message.runtime, message.limits);
     return { kind: 'checked', order, check: await driver.check(message.source, message.limits) };

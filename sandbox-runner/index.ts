@@ -56,4 +56,6 @@ export {
 export { type Replay, replay } from './replay.js';
 export { signedReport } from './report.js';
 export { type Runner, type RunnerOptions, startRunner } from './runner.js';
+export type { SeatOrder } from './seat-cells.js';
 export { RunnerLogs, serveRunner } from './server.js';
+export { type Answer, type Chair, type Outside, Table } from './table.js';

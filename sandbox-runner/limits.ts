@@ -22,6 +22,10 @@ export interface Limits {
   readonly initMs: number;
   readonly turnMs: number;
   readonly bankMs: number;
+  /** The same three for agents that play from outside, in milliseconds by the arena's clock, the network included. */
+  readonly clockInitMs: number;
+  readonly clockTurnMs: number;
+  readonly clockBankMs: number;
   /** How much longer than its CPU time a call may take by the wall clock: for sleeping, and for a busy machine. */
   readonly stallMs: number;
   /** Processes and threads of one agent, the interpreter's own included. */
@@ -39,8 +43,8 @@ export interface Limits {
   readonly logBytes: number;
 }
 
-/** What a driver counts: ticks that are the same on every run, or time. */
-export type Meter = 'fuel' | 'time';
+/** What a driver counts: ticks that are the same on every run, time of the CPU, or time by the clock on the wall. */
+export type Meter = 'fuel' | 'time' | 'clock';
 
 /** What one seat may spend, in the unit of its driver. */
 export interface Allowance {
@@ -49,10 +53,16 @@ export interface Allowance {
   readonly bank: number;
 }
 
-export const allowanceOf = (limits: Limits, meter: Meter): Allowance =>
-  meter === 'fuel'
-    ? { init: limits.initFuel, turn: limits.turnFuel, bank: limits.bankFuel }
-    : { init: limits.initMs, turn: limits.turnMs, bank: limits.bankMs };
+export function allowanceOf(limits: Limits, meter: Meter): Allowance {
+  switch (meter) {
+    case 'fuel':
+      return { init: limits.initFuel, turn: limits.turnFuel, bank: limits.bankFuel };
+    case 'time':
+      return { init: limits.initMs, turn: limits.turnMs, bank: limits.bankMs };
+    case 'clock':
+      return { init: limits.clockInitMs, turn: limits.clockTurnMs, bank: limits.clockBankMs };
+  }
+}
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -66,6 +76,9 @@ export const defaultLimits: Limits = Object.freeze({
   initMs: 2_000,
   turnMs: 100,
   bankMs: 1_000,
+  clockInitMs: 30_000,
+  clockTurnMs: 2_000,
+  clockBankMs: 60_000,
   stallMs: 2_000,
   tasks: 64,
   diskBytes: 16 * MiB,
@@ -91,6 +104,9 @@ const limitsSchema = z.strictObject({
   initMs: whole(1, 3_600_000),
   turnMs: whole(1, 3_600_000),
   bankMs: whole(0, 3_600_000),
+  clockInitMs: whole(1, 3_600_000),
+  clockTurnMs: whole(1, 3_600_000),
+  clockBankMs: whole(0, 3_600_000),
   stallMs: whole(1, 3_600_000),
   tasks: whole(16, 4_096),
   diskBytes: whole(64 * KiB, 1024 * MiB),

@@ -4,7 +4,15 @@ import { CellProcess } from './cell-process.js';
 import type { SourceCheck } from './drivers/driver.js';
 import { assertSeats, gameNamed } from './games/index.js';
 import { type Limits, limitsFrom } from './limits.js';
-import { codeDigest, driverNames, type FromCell, type MatchJob, type Progress, type ToCell } from './protocol.js';
+import {
+  codeDigest,
+  driverNames,
+  type FromCell,
+  hostedRuntime,
+  type MatchJob,
+  type Progress,
+  type ToCell,
+} from './protocol.js';
 import { forfeit, type MatchRecord } from './referee.js';
 
 export type { MatchJob };
@@ -189,7 +197,7 @@ export class CellPool {
     this.#dispatch();
     if (message.kind === 'played') running.task.resolve(message.record);
     else if (message.kind === 'checked') running.task.resolve(message.check);
-    else running.task.reject(new AgonError(message.code, message.message));
+    else if (message.kind === 'failed') running.task.reject(new AgonError(message.code, message.message));
     this.#changed();
   }
 
@@ -281,7 +289,7 @@ function lost(
   });
 }
 
-const runtimesOf = (job: MatchJob) => job.agents.map(({ runtime = 'javascript' }) => runtime);
+const runtimesOf = (job: MatchJob) => job.agents.map(hostedRuntime);
 
 const poolClosed = (): AgonError => new AgonError('SANDBOX.CLOSED', 'The pool of cells has been closed.');
 

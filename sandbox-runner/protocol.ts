@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { AgentRuntime } from '../services/kernel/index.js';
-import type { EgressDoor, SourceCheck } from './drivers/driver.js';
-import type { Limits } from './limits.js';
+import { type AgentRuntime, AgonError, type SeatRuntime } from '../services/kernel/index.js';
+import type { AgentInstance, Done, EgressDoor, Fault, Reply, SourceCheck, Usage } from './drivers/driver.js';
+import type { Limits, Meter } from './limits.js';
 import type { MatchRecord, TurnRecord } from './referee.js';
 
 /** The drivers of a match, by name. Which one ran which seat stands in the usage. */
-export const driverNames = (runtimes: readonly AgentRuntime[]): string =>
-  [...new Set(runtimes.map((runtime) => (runtime === 'javascript' ? 'wasm' : `process/${runtime}`)))].join('+');
+export const driverNames = (runtimes: readonly SeatRuntime[]): string =>
+  [...new Set(runtimes.map(driverName))].join('+');
+
+const driverName = (runtime: SeatRuntime) =>
+  runtime === 'javascript' ? 'wasm' : runtime === 'external' ? runtime : `process/${runtime}`;
 
 /** What the arena asks for: one match between sources that are known by their digests. */
 export interface MatchJob {
@@ -23,11 +26,17 @@ export interface MatchAgent {
   readonly source: string;
   readonly codeDigest: string;
   /** JavaScript when left out. */
-  readonly runtime?: AgentRuntime;
+  readonly runtime?: SeatRuntime;
   /** By which it may have been granted egress; code that nobody submitted has none. */
   readonly agentId?: string;
   /** Set by the runner alone. */
   readonly door?: EgressDoor | undefined;
+}
+
+/** What runs an agent in a cell. One that plays from outside has no code to run. */
+export function hostedRuntime({ runtime = 'javascript', agentId = '' }: MatchAgent): AgentRuntime {
+  if (runtime !== 'external') return runtime;
+  throw new AgonError('SANDBOX.EXTERNAL', `${agentId} plays from outside and has no code that could be run here.`);
 }
 
 /** SHA-256 of the source in UTF-8, in hexadecimal: the name by which a record refers to code. */
@@ -55,17 +64,74 @@ export type ToCell =
       readonly runtime: AgentRuntime;
       readonly limits: Limits;
     }
+  /** One agent alone, for a match whose referee sits elsewhere. Nothing is answered but its calls. */
+  | {
+      readonly kind: 'seat';
+      readonly order: number;
+      readonly source: string;
+      readonly runtime: AgentRuntime;
+      readonly seed: string;
+      readonly seat: number;
+      readonly limits: Limits;
+    }
+  | { readonly kind: 'call'; readonly order: number; readonly call: SeatCall }
+  | { readonly kind: 'stand'; readonly order: number }
   | { readonly kind: 'leave' };
+
+/** What a referee elsewhere asks of an agent in a cell. */
+export interface SeatCall {
+  readonly method: 'init' | 'act' | 'onResult';
+  readonly argument: unknown;
+  readonly fuel: number;
+}
+
+export interface SeatAnswer {
+  readonly answer: Done | Reply | Fault;
+  readonly usage: Usage;
+  /** What the agent has printed since the last answer. */
+  readonly printed: string;
+}
+
+/** What an agent's sandbox is, as it is recorded. */
+export interface SeatedAt {
+  readonly driver: string;
+  readonly driverVersion: string;
+  readonly meter: Meter;
+}
 
 /** What is heard of a match while it is played. */
 export type Progress =
   | { readonly kind: 'turn'; readonly turn: TurnRecord }
   | { readonly kind: 'log'; readonly seat: number; readonly text: string };
 
+/** Tells what is new since it was last called: the turn just completed, and what agents printed. */
+export function liveFeed(
+  seats: readonly AgentInstance[],
+  tell: (progress: Progress) => void,
+): (last: TurnRecord | undefined) => void {
+  let told = 0;
+  const printed = seats.map(() => 0);
+  return (last) => {
+    if (last && last.turn > told) {
+      told = last.turn;
+      tell({ kind: 'turn', turn: last });
+    }
+    for (const [seat, agent] of seats.entries()) {
+      const text = agent.log().slice(printed[seat]);
+      if (text === '') continue;
+      printed[seat] = (printed[seat] ?? 0) + text.length;
+      tell({ kind: 'log', seat, text });
+    }
+  };
+}
+
 export type FromCell =
   | { readonly kind: 'ready' }
   | { readonly kind: 'progress'; readonly order: number; readonly progress: Progress }
   | { readonly kind: 'played'; readonly order: number; readonly record: MatchRecord }
+  | { readonly kind: 'seated'; readonly order: number; readonly at: SeatedAt }
+  | { readonly kind: 'answered'; readonly order: number; readonly answered: SeatAnswer }
+  | { readonly kind: 'stood'; readonly order: number }
   | { readonly kind: 'checked'; readonly order: number; readonly check: SourceCheck }
   | { readonly kind: 'failed'; readonly order: number; readonly code: string; readonly message: string };
 

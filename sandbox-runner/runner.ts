@@ -134,6 +134,10 @@ async function play(options: RunnerOptions, order: WorkOrder, sources: Map<strin
   const { matchId, game, seed, codeDigests, runtimes, agentIds } = order;
   const agents: MatchAgent[] = [];
   for (const [seat, codeDigest] of codeDigests.entries()) {
+    if (runtimes[seat] === 'external') {
+      agents.push({ codeDigest, source: '', runtime: 'external', agentId: agentIds[seat] ?? '' });
+      continue;
+    }
     const source = sources.get(codeDigest) ?? Buffer.from(await arena.artifact(codeDigest)).toString();
     // The pool checks every source against its digest, so what is kept here cannot be anything else.
     sources.delete(codeDigest);

@@ -3,24 +3,23 @@ import { CommandBus } from '@nestjs/cqrs';
 import { Args, Context, Mutation, Resolver } from '@nestjs/graphql';
 import { accountById, agentById } from '../../projections/agents/query.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
-import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
+import { agentIdOf } from '../../services/agents/index.js';
 import { type MatchProposed, ProposeMatch, ReverseMatch, VoidMatch } from '../../services/arena/index.js';
 import {
-  type AgentRuntime,
   AgonError,
   type Command,
   type CommandMeta,
   canonical,
   derivedId,
   type Handled,
-  isAgonError,
-  runtimeNamed,
+  seatRuntimeNamed,
 } from '../../services/kernel/index.js';
 import { RevokeRunner } from '../../services/runners/index.js';
 import { FreezeWallet, GrantCredits, SetBudget, UnfreezeWallet } from '../../services/wallet/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
 import { PlanLimits } from '../limits.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
+import { submitCode } from '../submit.js';
 import { Receipt } from './types.js';
 
 const text = (description?: string) => ({ type: () => String, ...(description ? { description } : {}) });
@@ -71,20 +70,11 @@ export class Mutations {
     const meta = this.meta(context, 'SubmitAgent');
     await this.assertOwner(ownerId);
     for (const game of games) this.assertGame(game);
-    const runtime = runtimeNamed(runtimeName);
-    const content = Buffer.from(source);
-    await this.assertRunnable(source, runtime, content.length);
-    const codeDigest = await this.ports.artifacts.put(content);
-    const code = { codeDigest, codeBytes: content.length, runtime };
+    const submission = { ownerId, name, games, source, runtime: runtimeName };
     const agentId = agentIdOf(ownerId, name);
-    try {
-      const submit = new SubmitAgent({ ownerId, name, games, ...code }, meta);
-      return await this.limits.newAgent(ownerId, agentId, () => this.send(agentId, submit));
-    } catch (error) {
-      if (!isAgonError(error, 'AGENTS.EXISTS')) throw error;
-      const publishing = { ...meta, id: derivedId(meta.id, 'publish') };
-      return this.send(agentId, new PublishVersion({ ownerId, name, ...code }, publishing));
-    }
+    return this.limits.newAgent(ownerId, agentId, () =>
+      submitCode(this.ports, submission, meta, (id, command) => this.send(id, command)),
+    );
   }
 
   @Mutation(() => Receipt, { description: 'Proposes a match. It is played once the stakes are in escrow.' })
@@ -200,7 +190,7 @@ export class Mutations {
       throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${agent.games.join(', ')}, not ${game}.`);
     }
     const { ownerId: accountId, version, codeDigest } = agent;
-    return { agentId, accountId, version, codeDigest, runtime: runtimeNamed(agent.runtime) };
+    return { agentId, accountId, version, codeDigest, runtime: seatRuntimeNamed(agent.runtime) };
   }
 
   private async assertOwner(accountId: string): Promise<void> {
@@ -212,18 +202,6 @@ export class Mutations {
     const { games } = this.ports;
     if (!games.includes(game)) {
       throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${games.join(', ')}.`);
-    }
-  }
-
-  private async assertRunnable(source: string, runtime: AgentRuntime, bytes: number): Promise<void> {
-    const { sourceBytesMax } = this.ports;
-    if (bytes > sourceBytesMax) {
-      throw new AgonError('AGENTS.BROKEN_CODE', `The code has ${bytes} bytes; the limit is ${sourceBytesMax}.`);
-    }
-    const checked = await this.ports.checkSource(source, runtime);
-    if (!checked.ok) {
-      const { rule, detail } = checked;
-      throw new AgonError('AGENTS.BROKEN_CODE', `The code cannot play (${rule}): ${detail}`, { rule });
     }
   }
 }

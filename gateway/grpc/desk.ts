@@ -57,6 +57,8 @@ export interface Registration {
 
 /** A registration that is older or newer than this was not meant for now. */
 const CLOCK_SKEW_MS = 5 * 60_000;
+/** The match is over, with somebody else, or not for this kind of runner. */
+const NOTHING_TO_DO = ['ARENA.NOT_READY', 'ARENA.LEASED', 'ARENA.NOT_FOR_YOU'];
 const RESTARTED = 'The runner started again and no longer has this attempt.';
 
 export const registrationText = (publicKey: string, time: string): string =>
@@ -87,19 +89,20 @@ export async function registerRunner(ports: DeskPorts, registration: Registratio
 
 /**
  * The write side as one runner sees it, for runners in this process and behind gRPC alike. Command ids name the
- * attempt, so a call that is repeated is carried out once.
+ * attempt, so a call that is repeated is carried out once. Only the arena's own `table` gets matches with agents from
+ * outside.
  */
-export function deskOf(ports: DeskPorts, runnerId: string) {
+export function deskOf(ports: DeskPorts, runnerId: string, table = false) {
   const { store, artifacts, queue, live, clock, ids, leaseMs, execute } = ports;
   const meta = newMetaOf(runnerId, clock);
 
   return {
-    next: (capacity: number, signal: AbortSignal) => queue.next(capacity, signal),
+    next: (capacity: number, signal: AbortSignal) => queue.next(capacity, signal, table),
 
     async claim(matchId: string, claimId = ids()) {
       try {
         const id = derivedId('claim', matchId, runnerId, claimId);
-        const { events } = await execute(new ClaimMatch({ matchId, runnerId, leaseMs }, meta(id)));
+        const { events } = await execute(new ClaimMatch({ matchId, runnerId, leaseMs, table }, meta(id)));
         const claimed = (events as readonly ArenaEvent[]).find((event) => event.type === 'MatchClaimed');
         if (!claimed) return undefined;
         const [first] = (await store.readStream(`match-${matchId}`, { limit: 1 })).map(upcast) as readonly ArenaEvent[];
@@ -110,7 +113,7 @@ export function deskOf(ports: DeskPorts, runnerId: string) {
         const agentIds = seats.map((seat) => seat.agentId);
         return { matchId, attempt: claimed.data.attempt, game, seed, codeDigests, runtimes, agentIds, leaseMs };
       } catch (error) {
-        if (isAgonError(error, 'ARENA.NOT_READY') || isAgonError(error, 'ARENA.LEASED')) return undefined;
+        if (NOTHING_TO_DO.some((code) => isAgonError(error, code))) return undefined;
         throw error;
       }
     },

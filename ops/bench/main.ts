@@ -6,6 +6,7 @@ import { append } from './append.js';
 import { cluster } from './cluster.js';
 import { command } from './command.js';
 import { matches } from './matches.js';
+import { play } from './play.js';
 import { project } from './project.js';
 import { replay } from './replay.js';
 import { type BenchOptions, type Report, tableOf } from './rounds.js';
@@ -22,6 +23,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report
   settle,
   analytics,
   cluster,
+  gateway: play,
 };
 
 const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
@@ -33,6 +35,7 @@ const help = `Usage: npm run bench -- <name> [--json] [--rounds N] [--quick]
   matches   connect-four matches of random agents against kaggle-environments' ConnectX
   settle    settlements, holds and payouts included, against bare appends and against PostgreSQL transactions
   sandbox   a call into a process sandbox against a bare pipe, and starting one against a bare interpreter
+  gateway   moves a second over the Play stream against a bare gRPC echo, and a thousand agents at once
   analytics taking events into ClickHouse against the bare engine, and the charts against PostgreSQL
   cluster   appends by the EventStoreDB adapter, and a log through Kafka into views, against the bare clients
 

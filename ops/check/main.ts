@@ -13,7 +13,7 @@ interface Gate {
   run(): string[];
 }
 
-const folders = ['services', 'projections', 'sandbox-runner', 'gateway', 'proto', 'ops'];
+const folders = ['services', 'projections', 'sandbox-runner', 'gateway', 'proto', 'sdk', 'ops'];
 
 /** A tool from node_modules; its output is the problem if it fails. */
 const tool =

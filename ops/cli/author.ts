@@ -22,7 +22,10 @@ import { egressLines } from './board.js';
 import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
 
 /** An agent as an author names one: a file, a folder, an archive, or one of the house's by its name. */
-type Player = Required<Omit<MatchAgent, 'door'>> & { readonly name: string };
+type Player = Required<Omit<MatchAgent, 'door' | 'runtime'>> & {
+  readonly name: string;
+  readonly runtime: AgentRuntime;
+};
 
 async function playerOf(reference: string): Promise<Player> {
   const isHouse = houseAgents.some(({ name }) => name === reference);

@@ -10,6 +10,7 @@ import { addBusCommands } from './bus-commands.js';
 import { addClusterCommands } from './cluster.js';
 import { addMoneyCommands } from './money-commands.js';
 import { EXIT, type OutputOptions, printError } from './output.js';
+import { addPlayCommands } from './play-commands.js';
 import {
   type BoardFlags,
   listMatches,
@@ -87,6 +88,14 @@ command(
   .option('--eventstore-cert <file>', 'the certificate of that door, in PEM (default: one of its own making)')
   .option('--eventstore-key <file>', "the certificate's key, in PEM")
   .option('--eventstore-insecure', 'no TLS at that door, on this machine alone: whoever reaches it may read')
+  .option('--play-port <port>', 'open the door for agents that play from outside; 0 takes a free one (default: closed)')
+  .option('--play-cert <file>', 'PEM certificate: the door for agents speaks TLS (with --play-key)')
+  .option('--play-key <file>', 'PEM key of the certificate')
+  .option('--play-client-ca <file>', 'PEM authority: agents need a certificate of it (mutual TLS)')
+  .option('--play-reflection', 'let tools like grpcurl ask that door what it serves')
+  .option('--play-turn-ms <n>', 'what a turn of an agent outside may take without cost (default: 2000)')
+  .option('--play-bank-ms <n>', 'what it has for a whole match beyond that (default: 60000)')
+  .option('--play-join-ms <n>', 'how late it may come to a match (default: 30000)')
   .option('--no-runner', 'run no matches inside; leave them to "agon runner"')
   .option('--lease-ms <n>', "how long a match is a runner's without a heartbeat (default: 30000)")
   .option('--egress <policy.json>', 'which agents the runner inside lets reach what on the network (default: none)')
@@ -253,6 +262,8 @@ command(agent, 'submit', 'Submit an agent to the running arena, or a new version
   )
   .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
   .action(run((file: string, flags) => submitAgent(dataDirOf(flags), file, flags)));
+
+addPlayCommands({ program, agent, command, run, count, dataDirOf });
 
 const owner = program.command('owner').description('Work with owners of agents.').exitOverride();
 command(owner, 'register', 'Register an owner in the running arena.')

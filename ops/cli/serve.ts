@@ -41,7 +41,8 @@ export async function start(
       const stripe = arena.sandbox?.url;
       const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
       const eventstore = arena.eventstoreUrl();
-      const doors = { url, graphql: `${url}/graphql`, grpc, eventstore, stripe, clickhouse };
+      const play = arena.playAddress();
+      const doors = { url, graphql: `${url}/graphql`, grpc, play, eventstore, stripe, clickhouse };
       if (options.json) print(options, { ...doors, payments, dataDir: config.dataDir, events }, '');
       else say(banner(arena, { url, clickhouse, events }));
       await done;
@@ -77,8 +78,9 @@ interface Shown {
   readonly events: number;
 }
 
-const banner = ({ config, payments, sandbox, grpcAddress, eventstoreUrl }: Arena, { url, clickhouse, events }: Shown) =>
-  [
+const banner = (arena: Arena, { url, clickhouse, events }: Shown) => {
+  const { config, payments, sandbox, grpcAddress, playAddress, eventstoreUrl } = arena;
+  return [
     `${colour.bold('Agon')} is ready.`,
     '',
     `  GraphQL     ${colour.cyan(`${url}/graphql`)}`,
@@ -86,6 +88,7 @@ const banner = ({ config, payments, sandbox, grpcAddress, eventstoreUrl }: Arena
     `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
     ...(grpcAddress() ? [`  runners     agon runner --arena ${grpcAddress()}`] : []),
     ...(eventstoreUrl() ? [`  EventStore  ${eventstoreUrl()}`] : []),
+    ...(playAddress() ? [`  agents      agon agent play <file> --arena ${playAddress()}`] : []),
     ...(clickhouse ? [`  ClickHouse  ${clickhouse}  (user reader, no password)`] : []),
     `  payments    ${payments}`,
     ...(sandbox ? [`              its dashboard: ${colour.cyan(`${sandbox.url}/dashboard`)}`] : []),
@@ -94,6 +97,7 @@ const banner = ({ config, payments, sandbox, grpcAddress, eventstoreUrl }: Arena
     '  In another terminal: npx agon leaderboard, npx agon match list, npx agon log tail',
     '  Ctrl-C drains and stops.',
   ].join('\n');
+};
 
 interface DemoOptions {
   readonly matches: number;

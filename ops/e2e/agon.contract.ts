@@ -36,6 +36,8 @@ export interface Served {
   readonly grpc?: string;
   /** How EventStoreDB's clients reach the log, if they can. */
   readonly eventstore?: string;
+  /** host:port of the door for agents from outside, if it is open. */
+  readonly play?: string;
   /** Where ClickHouse answers, if it was asked for. */
   readonly clickhouse?: string;
   readonly child: ChildProcess;
@@ -67,12 +69,13 @@ export async function serveWith(env: Record<string, string>, dataDir: string, ..
     new Promise<string>((resolve) => createInterface(child.stdout).once('line', resolve)),
     ended.then((code) => Promise.reject(new Error(`agon start ended with ${code}: ${stderr}`))),
   ]);
-  const { url, events, grpc, eventstore, clickhouse } = JSON.parse(ready) as Served;
+  const { url, events, grpc, eventstore, play, clickhouse } = JSON.parse(ready) as Served;
   return {
     url,
     events,
     ...(grpc === undefined ? {} : { grpc }),
     ...(eventstore === undefined ? {} : { eventstore }),
+    ...(play === undefined ? {} : { play }),
     ...(clickhouse === undefined ? {} : { clickhouse }),
     child,
     graphql: async (query, variables = {}, headers = {}) => {

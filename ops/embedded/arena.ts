@@ -57,6 +57,7 @@ import { HOUSE_ACCOUNTS } from './ladder.js';
 import { logName, openLog } from './log.js';
 import { Metrics } from './metrics.js';
 import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
+import { startPlay } from './play.js';
 import { runPolicy } from './policies.js';
 import { sharedFrom } from './shared.js';
 import { statusOf, Trouble } from './status.js';
@@ -87,6 +88,8 @@ export interface Arena {
   grpcAddress(): string | undefined;
   /** How EventStoreDB's clients reach the log, once that door is open. */
   eventstoreUrl(): string | undefined;
+  /** host:port of the door for agents that play from outside, once it is open. */
+  playAddress(): string | undefined;
   /** Where ClickHouse answers, once it does. */
   analyticsAddress(): Promise<string | undefined>;
   stop(): Promise<void>;
@@ -210,6 +213,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       depositClearingS: config.depositClearingS,
       disputeWindowMs: config.disputeWindowHours * 3_600_000,
       computeCents: `${config.computePrice}`,
+      accountEvents: (accountId) => store.readStream(`account-${accountId}`),
       walletOf: (accountId) => readWallet(store, upcast, accountId),
       proposalOf: async (matchId) => {
         const [first] = await store.readStream(`match-${matchId}`, { limit: 1 });
@@ -272,20 +276,31 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const expiry = await followExpiry({ store, checkpoints, clock, execute, onRetry });
     started('expiry', expiry, () => expiry.stop());
     watched('expiry', expiry);
+    const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
+      metrics.matches.inc({ game, reason: outcome.reason });
+    const say = (text: string, matchId: string) => log.debug({ matchId }, text);
     if (inside) {
       const key = keyIn(folder.paths.runnerKey);
-      const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
-        metrics.matches.inc({ game, reason: outcome.reason });
       const arena = await localArena(desk, key);
-      const say = (text: string, matchId: string) => log.debug({ matchId }, text);
       // More in hand than cells: while one match waits for the log, a cell plays another.
       const runner = startRunner({ arena, key, pool, concurrency: config.cells * 8, live: true, onPlayed, say });
       runner.done.catch((err: unknown) => trouble.ended('runner', err));
       // Matches under way get a moment to end; then they are handed back, and played after the next start.
       started('runner', runner, () => runner.drain(GRACE_MS));
     }
+    const play =
+      config.playPort === undefined
+        ? undefined
+        : await startPlay({ config, desk, ports, bus, cells: pool, key: keyIn(folder.paths.tableKey), onPlayed, say });
+    if (play) {
+      play.runner.done.catch((err: unknown) => trouble.ended('table', err));
+      watched('play.revocations', play.revocations);
+      // Without its door nobody can make another move: what is under way is handed back.
+      started('table', play, () => play.runner.drain(0));
+    }
     let grpcAddress: string | undefined;
     let eventstore: OpenDoor | undefined;
+    let playAddress: string | undefined;
     const openDoors = async () => {
       const url = await listen(app, config, folder);
       address.url = url;
@@ -297,19 +312,17 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       }
       if (config.eventstorePort !== undefined) {
         const tokens = { operatorToken: token, readerToken: folder.readerToken() };
-        const door = {
-          store,
-          clock,
-          ids,
-          config,
-          paths: folder.paths,
-          ...tokens,
-          onInternalError: ports.onInternalError,
-        };
+        const { onInternalError } = ports;
+        const door = { store, clock, ids, config, paths: folder.paths, ...tokens, onInternalError };
         const { openEventStoreDoor } = await import('./eventstore.js');
         const opened = await openEventStoreDoor(door, config.eventstorePort);
         started('eventstore', opened, () => opened.close());
         eventstore = opened;
+      }
+      if (play) {
+        const door = await play.open();
+        started('play', door, () => door.close());
+        playAddress = door.address;
       }
       analytics.start();
       return url;
@@ -330,6 +343,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       sandbox,
       grpcAddress: () => grpcAddress,
       eventstoreUrl: () => eventstore?.url,
+      playAddress: () => playAddress,
       analyticsAddress: () => analytics.address(),
       stop,
     };

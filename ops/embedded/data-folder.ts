@@ -35,6 +35,7 @@ export const folderLayout = (dataDir: string) => ({
   eventstoreKey: join(dataDir, 'eventstore.key'),
   derived: join(dataDir, 'derived.json'),
   moved: join(dataDir, 'moved.json'),
+  tableKey: join(dataDir, 'table.key'),
 });
 
 /** Takes the folder for this process alone, making it if need be. */

@@ -16,6 +16,7 @@ const STABLES: Readonly<Record<string, { displayName: string; agents: readonly s
   },
 };
 
+/** Whose agents are the house's. */
 export const HOUSE_ACCOUNTS: readonly string[] = Object.keys(STABLES);
 
 /** Quick to play and quick to look at. The other games take longer; a ladder has them when it is asked for them. */

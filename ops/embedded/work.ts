@@ -70,12 +70,12 @@ async function sweep({ queue, clock, execute, onRetry }: QueueOptions): Promise<
 }
 
 /** The write side for a runner in the same process: the same desk that gRPC serves, without the wire. */
-export async function localArena(ports: DeskPorts, key: SigningKey): Promise<ArenaPort> {
+export async function localArena(ports: DeskPorts, key: SigningKey, table = false): Promise<ArenaPort> {
   const { publicKey } = key;
   const time = ports.clock();
   const signature = key.sign(registrationText(publicKey, time));
   const runnerId = await registerRunner(ports, { publicKey, time, signature, holding: [] });
-  const desk = deskOf(ports, runnerId);
+  const desk = deskOf(ports, runnerId, table);
   const progress = ({ matchId, attempt }: { matchId: string; attempt: number }, what: Progress) => {
     const turn = what.kind === 'turn';
     desk.progress(

@@ -18,6 +18,8 @@ export const agentById = async (db: DataSource, agentId: string): Promise<AgentR
 /** Of several agents at once, in order. */
 export const versionsOf = (db: DataSource, agentIds: readonly string[]): Promise<VersionRow[]> =>
   select(db, versions, 'WHERE agent_id = ANY($1) ORDER BY agent_id, version', [agentIds]);
+export const agentsOfOwners = (db: DataSource, owners: readonly string[]): Promise<AgentRow[]> =>
+  select(db, agents, 'WHERE owner_id = ANY($1) ORDER BY agent_id', [owners]);
 
 export const listAccounts = (db: DataSource, request: PageRequest): Promise<Page<AccountRow>> =>
   pageOf(db, accounts, request, { order: 'accountId' });

@@ -1,5 +1,6 @@
 import type { AccountEvent } from '../../services/accounts/index.js';
 import type { AgentEvent } from '../../services/agents/index.js';
+import { NO_CODE } from '../../services/kernel/index.js';
 import { rowRef } from '../engine/table.js';
 import { defineView } from '../engine/view.js';
 import { accounts, agents, versions } from './table.js';
@@ -19,6 +20,12 @@ export const agentsView = defineView<AccountEvent | AgentEvent>({
         const { agentId, version, codeDigest } = data;
         rows.put(agents, { ...agent, submittedAt: time, updatedAt: time });
         rows.put(versions, { agentId, version, codeDigest, codeBytes, publishedAt: time });
+      },
+    },
+    ExternalAgentRegistered: {
+      apply: ({ data, time }, rows) => {
+        const agent = { ...data, version: 1, codeDigest: NO_CODE, runtime: 'external' };
+        rows.put(agents, { ...agent, submittedAt: time, updatedAt: time });
       },
     },
     AgentVersionPublished: {

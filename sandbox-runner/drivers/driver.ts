@@ -61,6 +61,8 @@ export interface Usage {
   readonly cpuMs?: number;
   /** From the request to the reply, all calls together: what is above `cpuMs` is waiting and transport. */
   readonly wallMs?: number;
+  /** What an agent outside says it took to think; nobody here can check it. */
+  readonly claimedComputeMs?: number;
 }
 
 export interface Done {

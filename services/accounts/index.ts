@@ -1,3 +1,4 @@
-export { RegisterOwner } from './commands.js';
-export { type AccountEvent, accountEvents } from './events.js';
+export { IssueApiKey, RegisterOwner, RevokeApiKey } from './commands.js';
+export { type ApiKey, keysFrom } from './decider.js';
+export { type AccountEvent, accountEvents, type KeyScope, keyScopes } from './events.js';
 export { accounts } from './module.js';

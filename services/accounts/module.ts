@@ -1,5 +1,5 @@
 import { defineContext } from '../kernel/index.js';
-import { RegisterOwner } from './commands.js';
+import { IssueApiKey, RegisterOwner, RevokeApiKey } from './commands.js';
 import { accountDecider } from './decider.js';
 import { accountEvents } from './events.js';
 
@@ -7,5 +7,5 @@ export const accounts = defineContext({
   name: 'accounts',
   events: accountEvents,
   decider: accountDecider,
-  commands: [RegisterOwner],
+  commands: [RegisterOwner, IssueApiKey, RevokeApiKey],
 });

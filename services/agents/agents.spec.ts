@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { metaOf } from '../kernel/fixtures.js';
-import { type Actor, roles } from '../kernel/index.js';
+import { type Actor, NO_CODE, roles } from '../kernel/index.js';
 import { allowed, specification } from '../kernel/spec.js';
-import { agentIdOf, agents, PublishVersion, SubmitAgent } from './index.js';
+import { agentFrom, agentIdOf, agents, PublishVersion, RegisterExternalAgent, SubmitAgent } from './index.js';
 
 const given = specification(agents);
 const digest = (letter: string) => letter.repeat(64);
@@ -92,5 +92,38 @@ describe('commands to an agent', () => {
       expect(allowed(command({}, { id: 'ada', role }))).toBe(staff || role === 'owner');
       expect(allowed(command({}, { id: 'eve', role }))).toBe(staff);
     }
+  });
+});
+
+describe('an agent that plays from outside', () => {
+  const register = (change: object = {}, actor?: Actor) =>
+    new RegisterExternalAgent({ ...minimax, ...change }, metaOf('c3', actor));
+  const registered = { type: 'ExternalAgentRegistered', data: { agentId: 'ada.minimax', ...minimax } } as const;
+
+  it('is registered once, and may say so again', () => {
+    given([]).when(register()).then([registered]);
+    given([registered]).when(register()).then([]);
+    given([registered])
+      .when(register({ games: ['chess'] }))
+      .thenRefused('AGENTS.EXISTS');
+    given([submitted]).when(register()).thenRefused('AGENTS.EXISTS');
+  });
+
+  it('has no code, and takes none', () => {
+    given([registered]).when(publish()).thenRefused('AGENTS.EXTERNAL');
+    given([registered]).when(submit()).thenRefused('AGENTS.EXISTS');
+    expect(agentFrom([registered])).toEqual({
+      version: 1,
+      codeDigest: NO_CODE,
+      runtime: 'external',
+      games: minimax.games,
+    });
+    expect(agentFrom([submitted, published(2, 'b')])).toMatchObject({ version: 2, games: minimax.games });
+    expect(agentFrom([])).toBeUndefined();
+  });
+
+  it('is registered by its owner', () => {
+    expect(allowed(register({}, { id: 'ada', role: 'owner' }))).toBe(true);
+    expect(allowed(register({}, { id: 'eve', role: 'owner' }))).toBe(false);
   });
 });

@@ -22,4 +22,12 @@ export class PublishVersion extends defineCommand({
   allow: (actor, data) => actsFor(actor, data.ownerId),
 }) {}
 
-export type AgentCommand = SubmitAgent | PublishVersion;
+/** Makes an agent known that plays from outside. */
+export class RegisterExternalAgent extends defineCommand({
+  type: 'RegisterExternalAgent',
+  data: z.object({ ownerId: slug, name: slug, games }),
+  stream: (data) => `agent-${agentIdOf(data.ownerId, data.name)}`,
+  allow: (actor, data) => actsFor(actor, data.ownerId),
+}) {}
+
+export type AgentCommand = SubmitAgent | PublishVersion | RegisterExternalAgent;

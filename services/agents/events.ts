@@ -20,6 +20,11 @@ export const agentEvents = defineEvents('agents', {
     schema: z.object({ agentId, ...code }),
     upcast: { 1: onlyJavaScript },
   },
+  /** An agent that plays from outside, over the network: there is no code of it, and so no version but the first. */
+  ExternalAgentRegistered: {
+    version: 1,
+    schema: z.object({ agentId, ownerId: slug, name: slug, games: z.array(z.string()).min(1) }),
+  },
 });
 
 export type AgentEvent = EventOf<typeof agentEvents>;

@@ -1,5 +1,5 @@
 import { defineContext } from '../kernel/index.js';
-import { PublishVersion, SubmitAgent } from './commands.js';
+import { PublishVersion, RegisterExternalAgent, SubmitAgent } from './commands.js';
 import { agentDecider } from './decider.js';
 import { agentEvents } from './events.js';
 
@@ -7,5 +7,5 @@ export const agents = defineContext({
   name: 'agents',
   events: agentEvents,
   decider: agentDecider,
-  commands: [SubmitAgent, PublishVersion],
+  commands: [SubmitAgent, PublishVersion, RegisterExternalAgent],
 });

@@ -250,6 +250,19 @@ describe('escrowing the stakes', () => {
   });
 });
 
+describe('a match with somebody from outside', () => {
+  const outside = [{ ...terms.seats[0], runtime: 'external' }, terms.seats[1]];
+  const claimBy = (table: boolean) =>
+    new ClaimMatch({ matchId, runnerId: 'runner-1', leaseMs: 60_000, table }, meta({ id: 'runner-1', role: 'runner' }));
+
+  it("is played at the arena's table, and nothing else is", () => {
+    const isReady = [proposed({ seats: outside }), ready];
+    given(isReady).when(claimBy(true)).then([claimed()]);
+    given(isReady).when(claimBy(false)).thenRefused('ARENA.NOT_FOR_YOU');
+    given([proposed(), ready]).when(claimBy(true)).thenRefused('ARENA.NOT_FOR_YOU');
+  });
+});
+
 describe('claiming a match', () => {
   it('leases it for an attempt', () => {
     given(isReady).when(claim()).then([claimed()]);

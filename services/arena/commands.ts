@@ -64,6 +64,8 @@ export class ClaimMatch extends defineCommand({
     matchId: z.uuid(),
     runnerId: z.string().min(1).max(80),
     leaseMs,
+    /** Only the arena's own table has a way to agents outside. */
+    table: z.boolean().default(false),
   }),
   stream,
   allow: isThatRunner,

@@ -161,6 +161,11 @@ function claim({ data, meta }: ClaimMatch, state: Known): ArenaEvent[] {
   if (status !== 'ready' && status !== 'claimed') {
     throw new AgonError('ARENA.NOT_READY', `Match ${matchId} is ${status} and cannot be claimed.`, { status });
   }
+  const outside = state.terms.seats.some((seat) => seat.runtime === 'external');
+  if (outside !== data.table) {
+    const where = outside ? "at the arena's table, where agents from outside sit" : 'by a runner';
+    throw new AgonError('ARENA.NOT_FOR_YOU', `Match ${matchId} is played ${where}.`);
+  }
   // The same runner again: it was stopped, or it died. That is nobody's failed attempt, and its lease goes on.
   const again = status === 'claimed' && lease?.runnerId === runnerId;
   if (state.attempts >= ATTEMPTS_MAX && !again)

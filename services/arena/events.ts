@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import {
-  agentRuntime,
   cents,
   currency,
   type DomainEvent,
@@ -8,6 +7,7 @@ import {
   type EventOf,
   positiveCents,
   publicKeyHex,
+  seatRuntime,
   signatureHex,
   slug,
   text,
@@ -18,7 +18,7 @@ export const seat = z.object({
   accountId: slug,
   version: z.int().min(1),
   codeDigest: z.string().regex(/^[0-9a-f]{64}$/),
-  runtime: agentRuntime,
+  runtime: seatRuntime,
 });
 
 export const turn = z.object({
@@ -58,7 +58,9 @@ export const usage = z.object({
   wallMs: z.number().min(0).optional(),
   driver: z.string().max(40).optional(),
   driverVersion: z.string().max(200).optional(),
-  meter: z.enum(['fuel', 'time']).optional(),
+  meter: z.enum(['fuel', 'time', 'clock']).optional(),
+  /** What an agent outside says it took to think. Nobody here could check; `wallMs` less this is the way there and back. */
+  claimedComputeMs: z.number().min(0).optional(),
   /** What went through the egress proxy, by place. Left out for a seat that was granted none. */
   egress: z.array(egress).max(64).optional(),
 });
@@ -116,7 +118,7 @@ const same = (data: Record<string, unknown>) => data;
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const arenaEvents = defineEvents('arena', {
   MatchProposed: {
-    version: 3,
+    version: 4,
     schema: z.object({ ...terms, seed: z.string().min(1).max(80), seats: z.array(seat), rakeBps: z.int(), ...extras }),
     upcast: {
       // In the days of version 1 every agent was written in JavaScript.
@@ -125,6 +127,8 @@ export const arenaEvents = defineEvents('arena', {
         seats: (data.seats as object[]).map((seat) => ({ ...seat, runtime: 'javascript' })),
       }),
       2: same,
+      // Nobody played from outside before version 4.
+      3: same,
     },
   },
   StakeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
@@ -141,12 +145,13 @@ export const arenaEvents = defineEvents('arena', {
   MatchRequeued: { version: 1, schema: z.object({ matchId, attempt: z.int().min(1), reason: z.string().max(400) }) },
   TurnPlayed: { version: 1, schema: turn.extend({ matchId }) },
   MatchPlayed: {
-    version: 3,
+    version: 4,
     schema: z.object({ ...attempt, outcome, execution: execution.extend({ signed: signed.nullable() }) }),
-    // Nobody signed in the days of version 1, and nobody had egress in those of version 2.
+    // Nobody signed in the days of version 1, had egress in those of version 2, or played from outside in those of 3.
     upcast: {
       1: (data) => ({ ...data, execution: { ...(data.execution as object), signed: null } }),
-      2: (data) => data,
+      2: same,
+      3: same,
     },
   },
   MatchSettled: {

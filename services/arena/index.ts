@@ -21,5 +21,6 @@ export {
   type Turn,
 } from './events.js';
 export { arena } from './module.js';
+export { type Pairing, pairUp, type Ticket } from './pairing.js';
 export { type Attempted, attemptText, isAuthentic } from './report.js';
 export { WorkQueue } from './work.js';

@@ -122,4 +122,23 @@ describe('the queue of matches', () => {
     expect(work.completeUpTo(position())).toBe(position());
     expect(work.size).toBe(0);
   });
+
+  it('keeps matches with agents from outside for the table, also after a restart', async () => {
+    const { apply, work, next, ready, claimed, position } = queue();
+    apply('MatchProposed', 1, { seats: [{ runtime: 'external' }] });
+    apply('MatchProposed', 2, { seats: [{ runtime: 'python' }] });
+    // Whoever starts from here has to see the proposal again, which alone says who plays.
+    expect(work.completeUpTo(position())).toBe(0);
+    ready(2, 1);
+    const table = (capacity: number) => work.next(capacity, AbortSignal.timeout(0), true);
+    expect(await next(5)).toEqual([id(2)]);
+    expect(await table(5)).toEqual([id(1)]);
+    claimed(1);
+    apply('MatchReleased', 1);
+    expect(await next(5)).toEqual([]);
+    expect(await table(5)).toEqual([id(1)]);
+    apply('MatchVoided', 1);
+    apply('MatchSettled', 2);
+    expect(work.completeUpTo(position())).toBe(position());
+  });
 });

@@ -6,6 +6,8 @@ interface Open {
   /** Where in the log it became ready. */
   readonly position: number;
   readonly priority: number;
+  /** Somebody in it plays from outside: it is for the arena's table, not for runners. */
+  readonly outside: boolean;
   lease: { readonly runnerId: string; readonly attempt: number; untilIso: string } | undefined;
 }
 
@@ -18,6 +20,7 @@ export interface Leased {
 
 interface Waiter {
   readonly capacity: number;
+  readonly outside: boolean;
   readonly give: (matchIds: readonly string[]) => void;
 }
 
@@ -32,6 +35,7 @@ const FAIR_EVERY = 4;
  */
 export class WorkQueue {
   static readonly types: readonly ArenaEvent['type'][] = [
+    'MatchProposed',
     'MatchReady',
     'MatchClaimed',
     'LeaseExtended',
@@ -44,7 +48,7 @@ export class WorkQueue {
   /** In the order of their positions, since a match keeps its place from the first time that it was ready. */
   private readonly open = new Map<string, Open>();
   /** By priority. */
-  private readonly waiting = new Map<number, Set<string>>();
+  private readonly waiting = { inside: new Map<number, Set<string>>(), outside: new Map<number, Set<string>>() };
   private given = 0;
   private readonly offered = new Map<string, number>();
   private readonly waiters: Waiter[] = [];
@@ -57,22 +61,27 @@ export class WorkQueue {
 
   apply(event: Pick<RecordedEvent, 'position'> & ArenaEvent): void {
     const { matchId } = event.data;
+    const { position = event.position, outside = false, priority = 0 } = this.open.get(matchId) ?? {};
     switch (event.type) {
+      case 'MatchProposed':
+        // Kept from here on, since only the proposal says who plays from outside.
+        if (event.data.seats.some((seat) => seat.runtime === 'external')) {
+          this.open.set(matchId, { position, outside: true, priority, lease: undefined });
+        }
+        break;
       case 'MatchReady':
       case 'MatchRequeued':
       case 'MatchReleased': {
-        const known = this.open.get(matchId);
-        const priority = known?.priority ?? (event.type === 'MatchReady' ? (event.data.priority ?? 0) : 0);
-        this.open.set(matchId, { position: known?.position ?? event.position, priority, lease: undefined });
-        this.wait(matchId, priority);
+        const ranked = event.type === 'MatchReady' ? (event.data.priority ?? 0) : priority;
+        this.open.set(matchId, { position, outside, priority: ranked, lease: undefined });
+        this.wait(matchId);
         this.serve();
         break;
       }
       case 'MatchClaimed':
       case 'LeaseExtended': {
         const { runnerId, attempt, leaseUntil: untilIso } = event.data;
-        const { position, priority } = this.open.get(matchId) ?? { position: event.position, priority: 0 };
-        this.open.set(matchId, { position, priority, lease: { runnerId, attempt, untilIso } });
+        this.open.set(matchId, { position, outside, priority, lease: { runnerId, attempt, untilIso } });
         this.taken(matchId);
         break;
       }
@@ -85,13 +94,14 @@ export class WorkQueue {
 
   /**
    * At most `capacity` matches to try to claim, each offered to one runner at a time. Waits for the first one; resolves
-   * with none when `signal` aborts.
+   * with none when `signal` aborts. Matches with agents from outside are offered to those who ask for these.
    */
-  next(capacity: number, signal: AbortSignal): Promise<readonly string[]> {
+  next(capacity: number, signal: AbortSignal, outside = false): Promise<readonly string[]> {
     if (signal.aborted || capacity < 1) return Promise.resolve([]);
     return new Promise((resolve) => {
       const waiter: Waiter = {
         capacity,
+        outside,
         give: (matchIds) => {
           signal.removeEventListener('abort', leave);
           resolve(matchIds);
@@ -114,7 +124,7 @@ export class WorkQueue {
     for (const [matchId, untilMs] of this.offered) {
       if (untilMs > nowMs) continue;
       this.offered.delete(matchId);
-      this.wait(matchId, this.open.get(matchId)?.priority ?? 0);
+      this.wait(matchId);
     }
     this.serve();
     return this.leases((lease) => lease.untilIso <= now);
@@ -141,35 +151,44 @@ export class WorkQueue {
     );
   }
 
-  private wait(matchId: string, priority: number): void {
-    const line = this.waiting.get(priority) ?? new Set();
-    this.waiting.set(priority, line.add(matchId));
+  private lines(outside: boolean): Map<number, Set<string>> {
+    return outside ? this.waiting.outside : this.waiting.inside;
+  }
+
+  private wait(matchId: string): void {
+    const { outside = false, priority = 0 } = this.open.get(matchId) ?? {};
+    const line = this.lines(outside).get(priority) ?? new Set();
+    this.lines(outside).set(priority, line.add(matchId));
   }
 
   private taken(matchId: string): void {
-    for (const line of this.waiting.values()) line.delete(matchId);
+    for (const lines of Object.values(this.waiting)) for (const line of lines.values()) line.delete(matchId);
     this.offered.delete(matchId);
   }
 
   private serve(): void {
     const untilMs = Date.parse(this.clock()) + OFFER_MS;
-    while (this.heads().length > 0) {
-      const waiter = this.waiters.shift();
-      if (!waiter) return;
-      const matchIds: string[] = [];
-      while (matchIds.length < waiter.capacity) {
-        const matchId = this.pick();
-        if (matchId === undefined) break;
-        this.taken(matchId);
-        this.offered.set(matchId, untilMs);
-        matchIds.push(matchId);
+    for (const outside of [false, true]) {
+      while (this.heads(outside).length > 0) {
+        const at = this.waiters.findIndex((each) => each.outside === outside);
+        const waiter = this.waiters[at];
+        if (!waiter) break;
+        this.waiters.splice(at, 1);
+        const matchIds: string[] = [];
+        while (matchIds.length < waiter.capacity) {
+          const matchId = this.pick(outside);
+          if (matchId === undefined) break;
+          this.taken(matchId);
+          this.offered.set(matchId, untilMs);
+          matchIds.push(matchId);
+        }
+        waiter.give(matchIds);
       }
-      waiter.give(matchIds);
     }
   }
 
-  private pick(): string | undefined {
-    const heads = this.heads();
+  private pick(outside: boolean): string | undefined {
+    const heads = this.heads(outside);
     const [best] = heads;
     if (!best) return undefined;
     this.given += 1;
@@ -179,8 +198,8 @@ export class WorkQueue {
   }
 
   /** The first of every line. */
-  private heads(): Head[] {
-    return [...this.waiting].flatMap(([priority, line]) => {
+  private heads(outside: boolean): Head[] {
+    return [...this.lines(outside)].flatMap(([priority, line]) => {
       const matchId = line.values().next().value;
       return matchId === undefined ? [] : [{ matchId, priority, position: this.open.get(matchId)?.position ?? 0 }];
     });

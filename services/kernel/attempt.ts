@@ -16,6 +16,16 @@ export function runtimeNamed(name = 'javascript'): AgentRuntime {
   throw new AgonError('AGENTS.UNKNOWN_RUNTIME', `There is no runtime "${name}"; choose one of ${known}.`);
 }
 
+/** What plays a seat: code that is run here, or an agent that plays from outside and whose code nobody here has. */
+export const seatRuntime = z.enum([...agentRuntime.options, 'external']);
+export type SeatRuntime = z.output<typeof seatRuntime>;
+
+/** Stands where a digest of code would, for an agent whose code is not here. No file has this digest. */
+export const NO_CODE = '0'.repeat(64);
+
+/** A seat's runtime, as it was recorded. */
+export const seatRuntimeNamed = (name: string): SeatRuntime => (name === 'external' ? name : runtimeNamed(name));
+
 /** One attempt at a match: what was to be played, and what came of it. */
 export interface MatchReport {
   readonly matchId: string;

@@ -73,6 +73,14 @@ const settings = {
     env: 'AGON_EVENTSTORE_INSECURE',
     schema: z.union([z.boolean(), z.stringbool()]).default(false),
   },
+  playPort: { env: 'AGON_PLAY_PORT', schema: whole(0, 65_535).optional() },
+  playCert: { env: 'AGON_PLAY_CERT', schema: z.string().min(1).optional() },
+  playKey: { env: 'AGON_PLAY_KEY', schema: z.string().min(1).optional() },
+  playClientCa: { env: 'AGON_PLAY_CLIENT_CA', schema: z.string().min(1).optional() },
+  playReflection: { env: 'AGON_PLAY_REFLECTION', schema: z.union([z.boolean(), z.stringbool()]).default(false) },
+  playTurnMs: { env: 'AGON_PLAY_TURN_MS', schema: whole(1, 3_600_000).default(2_000) },
+  playBankMs: { env: 'AGON_PLAY_BANK_MS', schema: whole(0, 3_600_000).default(60_000) },
+  playJoinMs: { env: 'AGON_PLAY_JOIN_MS', schema: whole(1, 3_600_000).default(30_000) },
   runner: { env: 'AGON_RUNNER', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
   leaseMs: { env: 'AGON_LEASE_MS', schema: whole(1_000, 3_600_000).default(30_000) },
   cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
@@ -134,6 +142,18 @@ export interface Config {
   readonly eventstoreKey: string | undefined;
   /** Plain HTTP/2 on this machine alone: whoever reaches it may read. */
   readonly eventstoreInsecure: boolean;
+  /** The door for agents that play from outside; closed when there is no port, and any free one for 0. */
+  readonly playPort: number | undefined;
+  /** PEM files: with certificate and key the door speaks TLS, and with an authority it asks clients for theirs. */
+  readonly playCert: string | undefined;
+  readonly playKey: string | undefined;
+  readonly playClientCa: string | undefined;
+  /** Whether tools may ask that door what it serves. */
+  readonly playReflection: boolean;
+  /** What a turn of an agent outside may take without cost, what it has beyond that, and how late it may come. */
+  readonly playTurnMs: number;
+  readonly playBankMs: number;
+  readonly playJoinMs: number;
   /** Whether a runner runs inside the arena. */
   readonly runner: boolean;
   /** How long a match is a runner's without a heartbeat. */
@@ -180,7 +200,7 @@ export function parseConfig(
   env: Record<string, string | undefined> = {},
 ): Config {
   const known = new Set<string>(Object.values(settings).map((setting) => setting.env));
-  const reserved = new Set(['AGON_REQUIRE_ENGINES', 'AGON_MUTANT', 'AGON_TOKEN']);
+  const reserved = new Set(['AGON_REQUIRE_ENGINES', 'AGON_MUTANT', 'AGON_TOKEN', 'AGON_KEY']);
   for (const name of Object.keys(env)) {
     if (name.startsWith('AGON_') && !known.has(name) && !reserved.has(name)) {
       throw new AgonError('CONFIG.UNKNOWN', `${name} is not a setting of Agon. Known: ${[...known].join(', ')}.`);
@@ -202,6 +222,9 @@ export function parseConfig(
   if ((config.stripeSecretKey === undefined) !== (config.stripeWebhookSecret === undefined)) {
     const missing = config.stripeSecretKey ? 'STRIPE_WEBHOOK_SECRET' : 'STRIPE_SECRET_KEY';
     throw new AgonError('CONFIG.INVALID', `${missing} is missing: Stripe needs the key and the secret of the webhook.`);
+  }
+  if ((config.playCert === undefined) !== (config.playKey === undefined) || (config.playClientCa && !config.playCert)) {
+    throw new AgonError('CONFIG.INVALID', 'TLS takes both playCert and playKey; playClientCa comes on top of them.');
   }
   if ((config.eventstoreCert === undefined) !== (config.eventstoreKey === undefined)) {
     throw new AgonError('CONFIG.INVALID', 'AGON_EVENTSTORE_CERT and AGON_EVENTSTORE_KEY belong together.');

@@ -6,6 +6,7 @@ import { logMutants } from './log.js';
 import { moneyMutants } from './money.js';
 import type { Mutant } from './mutant.js';
 import { paymentsMutants } from './payments.js';
+import { playMutants } from './play.js';
 import { sandboxMutants } from './sandbox.js';
 import { viewsMutants } from './views.js';
 
@@ -22,4 +23,5 @@ export const mutants: readonly Mutant[] = [
   ...gatewayMutants,
   ...clusterStoreMutants,
   ...busMutants,
+  ...playMutants,
 ];

@@ -110,7 +110,7 @@ export const logMutants: readonly Mutant[] = [
   {
     name: 'offer a match to two runners',
     file: 'services/arena/work.ts',
-    find: 'this.taken(matchId);\n        this.offered.set(matchId, untilMs);',
+    find: 'this.taken(matchId);\n          this.offered.set(matchId, untilMs);',
     replace: 'this.offered.set(matchId, untilMs);',
     specs: 'services/arena/work',
   },

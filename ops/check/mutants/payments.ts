@@ -82,7 +82,7 @@ export const paymentsMutants: readonly Mutant[] = [
   {
     name: 'show a secret that was mistyped',
     file: 'services/kernel/config.ts',
-    find: "/secret/i.test(name) ? 'not usable' :",
+    find: "/secret|storeUrl/i.test(name) ? 'not usable' :",
     replace: "name === '' ? 'not usable' :",
     specs: 'services/kernel/config',
   },

@@ -1,0 +1,189 @@
+import { type AgentEvent, agentEvents, agentFrom } from '../../services/agents/index.js';
+import { type Pairing, ProposeMatch, pairUp, type Ticket } from '../../services/arena/index.js';
+import {
+  AgonError,
+  type Clock,
+  type Command,
+  derivedId,
+  type EventStore,
+  type Handled,
+  type Ids,
+  newMeta,
+  SYSTEM,
+  upcasterOf,
+} from '../../services/kernel/index.js';
+
+export interface QueuePorts {
+  readonly store: EventStore;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly rakeBps: number;
+  readonly disputeWindowMs: number;
+  /** What a seat costs in COMPUTE. */
+  readonly computeCents: string;
+  readonly games: readonly string[];
+  assertSeats(game: string, agents: number): void;
+  execute(command: Command): Promise<Handled>;
+  /** Agents of the house that play a game. */
+  houseAgents(game: string): Promise<readonly string[]>;
+}
+
+export interface JoinRequest {
+  readonly agentId: string;
+  readonly accountId: string;
+  readonly game: string;
+  readonly stakeCents: string;
+  readonly currency: string;
+  /** A house agent to meet at once: any for "house". */
+  readonly against: string;
+  readonly houseAfterMs: number;
+}
+
+export interface Joined {
+  readonly matchId: string;
+  readonly agents: readonly string[];
+}
+
+interface Waiting {
+  readonly ticket: Ticket;
+  readonly resolve: (joined: Joined | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const LOOK_MS = 100;
+const WAITING_MAX = 10_000;
+const upcast = upcasterOf([agentEvents]);
+
+/** An agent by its own events, which are there as soon as it is. */
+export async function agentIn(store: EventStore, agentId: string) {
+  const events = (await store.readStream(`agent-${agentId}`)).map(upcast);
+  const agent = agentFrom(events as unknown as readonly AgentEvent[]);
+  if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}. Register it first.`);
+  return agent;
+}
+
+export function assertPlays(agentId: string, { games }: { readonly games: readonly string[] }, game: string): void {
+  if (games.includes(game)) return;
+  throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${games.join(', ')}, not ${game}.`);
+}
+
+export function assertGame({ games }: { readonly games: readonly string[] }, game: string): void {
+  if (games.includes(game)) return;
+  throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${games.join(', ')}.`);
+}
+
+/**
+ * Who waits for an opponent. Waiting is a call that has not been answered, so whatever ends it - the caller, the
+ * connection, a crash of the arena - is noticed by the caller, who asks again. What is agreed on is a match in the log.
+ */
+export class MatchQueue {
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #ports: QueuePorts;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(ports: QueuePorts) {
+    this.#ports = ports;
+    this.#timer = setInterval(() => this.#pair(), LOOK_MS);
+    this.#timer.unref();
+  }
+
+  /** The match, or undefined when `signal` ended the waiting first. */
+  async join(request: JoinRequest, signal: AbortSignal): Promise<Joined | undefined> {
+    const { agentId, accountId, game, stakeCents, currency, against } = request;
+    const { ids, clock } = this.#ports;
+    assertGame(this.#ports, game);
+    this.#ports.assertSeats(game, 2);
+    await this.#seat(agentId, game);
+    const houseFromMs = request.houseAfterMs > 0 ? Date.parse(clock()) + request.houseAfterMs : undefined;
+    const ticket: Ticket = { ticketId: ids(), agentId, accountId, game, stakeCents, currency, houseFromMs };
+    if (against !== '') return this.#meetHouse(ticket, against);
+    if (this.#waiting.size >= WAITING_MAX) throw new AgonError('PLAY.QUEUE_FULL', 'Too many agents wait already.');
+    if (signal.aborted) return undefined;
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        if (this.#waiting.delete(ticket.ticketId)) resolve(undefined);
+      };
+      signal.addEventListener('abort', leave, { once: true });
+      const done =
+        <T>(settle: (value: T) => void) =>
+        (value: T) => {
+          signal.removeEventListener('abort', leave);
+          settle(value);
+        };
+      this.#waiting.set(ticket.ticketId, { ticket, resolve: done(resolve), reject: done(reject) });
+      this.#pair();
+    });
+  }
+
+  /** Ends the waiting of an agent; says how many waits that were. */
+  leave(agentId: string): number {
+    const waits = [...this.#waiting.values()].filter(({ ticket }) => ticket.agentId === agentId);
+    for (const { ticket, resolve } of waits) {
+      this.#waiting.delete(ticket.ticketId);
+      resolve(undefined);
+    }
+    return waits.length;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    for (const { resolve } of this.#waiting.values()) resolve(undefined);
+    this.#waiting.clear();
+  }
+
+  #pair(): void {
+    if (this.#waiting.size === 0) return;
+    const tickets = [...this.#waiting.values()].map(({ ticket }) => ticket);
+    for (const pairing of pairUp(tickets, Date.parse(this.#ports.clock()))) this.#settle(pairing);
+  }
+
+  #settle(pairing: Pairing): void {
+    const tickets = pairing.kind === 'pair' ? pairing.tickets : [pairing.ticket];
+    const waits = tickets.flatMap(({ ticketId }) => this.#waiting.get(ticketId) ?? []);
+    for (const { ticket } of waits) this.#waiting.delete(ticket.ticketId);
+    const match =
+      pairing.kind === 'pair'
+        ? this.#propose(pairing.tickets[0], pairing.tickets[1].agentId)
+        : this.#meetHouse(pairing.ticket, 'house');
+    match.then(
+      (joined) => {
+        for (const { resolve } of waits) resolve(joined);
+      },
+      (error: unknown) => {
+        for (const { reject } of waits) reject(error);
+      },
+    );
+  }
+
+  async #meetHouse(ticket: Ticket, against: string): Promise<Joined> {
+    const house = await this.#ports.houseAgents(ticket.game);
+    const known = against === 'house' ? house : house.filter((agentId) => agentId === against);
+    const opponent = known[Number.parseInt(derivedId('house', ticket.ticketId).slice(0, 8), 16) % known.length];
+    if (opponent === undefined) {
+      const who = against === 'house' ? 'no agent of the house' : `no agent ${against} of the house`;
+      throw new AgonError('PLAY.NO_HOUSE', `There is ${who} that plays ${ticket.game}.`, { house });
+    }
+    return this.#propose(ticket, opponent);
+  }
+
+  /** Both have asked for it, so the arena itself proposes. Who sits first is as good as drawn. */
+  async #propose(ticket: Ticket, opponent: string): Promise<Joined> {
+    const { game, stakeCents, currency, ticketId, agentId } = ticket;
+    const { ids, clock, rakeBps, disputeWindowMs, computeCents, execute } = this.#ports;
+    const id = derivedId('queue', ticketId, opponent);
+    const matchId = derivedId(id, 'match');
+    const agents = Number.parseInt(matchId.slice(0, 8), 16) % 2 === 0 ? [agentId, opponent] : [opponent, agentId];
+    const seats = await Promise.all(agents.map((each) => this.#seat(each, game)));
+    const terms = { matchId, game, seed: ids(), stakeCents, currency, seats, rakeBps, disputeWindowMs };
+    const fee = computeCents === '0' ? {} : { computeCents };
+    await execute(new ProposeMatch({ ...terms, ...fee }, newMeta(SYSTEM, { id, clock })));
+    return { matchId, agents };
+  }
+
+  async #seat(agentId: string, game: string) {
+    const agent = await agentIn(this.#ports.store, agentId);
+    assertPlays(agentId, agent, game);
+    const { version, codeDigest, runtime } = agent;
+    return { agentId, accountId: agentId.split('.')[0] ?? '', version, codeDigest, runtime };
+  }
+}

@@ -1,0 +1,249 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { execPath } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, credentials, Server, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js';
+import { newApiKey } from '../../gateway/auth/api-key.js';
+import { type PlayPorts, servePlay } from '../../gateway/grpc/play.js';
+import { PlayHub } from '../../gateway/grpc/play-hub.js';
+import { type Outside, Table } from '../../sandbox-runner/index.js';
+import { play as playAs } from '../../sdk/typescript/index.js';
+import { IssueApiKey, RegisterOwner } from '../../services/accounts/index.js';
+import { packageRoot } from '../../services/adapters/compiled.js';
+import { MemoryEventStore } from '../../services/adapters/store/memory.js';
+import { RegisterExternalAgent } from '../../services/agents/index.js';
+import { contexts } from '../../services/index.js';
+import {
+  type Command,
+  createHandle,
+  derivedId,
+  invariant,
+  NO_CODE,
+  newMeta,
+  randomIds,
+  SYSTEM,
+  systemClock,
+} from '../../services/kernel/index.js';
+import { type BenchOptions, figures, type Report, race, ratio, thousands } from './rounds.js';
+
+const IN_FLIGHT = 64;
+const MOVES = 12_000;
+const AGENTS = 1_000;
+const THINK_MS = 500;
+const LIMITS = { clockInitMs: 120_000, clockTurnMs: 120_000, clockBankMs: 120_000 };
+/** About what an observation of connect four takes. */
+const ECHO_BYTES = 400;
+
+/**
+ * Moves a second over the Play stream: the whole way from the referee through the hub, the wire and the SDK to an agent
+ * that moves at once, and back. Beside it, a bare stream of grpc-js that sends back what it gets.
+ */
+export async function play(options: BenchOptions): Promise<Report> {
+  const moves = options.quick ? MOVES / 10 : MOVES;
+  const [ours, echo] = [await openArena(2), await openEcho()];
+  const stopping = new AbortController();
+  const agents = ['ada.bot-0', 'ada.bot-1'] as const;
+  const playing = agents.map((agent) => {
+    const { address: arena, key } = ours;
+    const act = ({ legal }: { legal: readonly number[] }) => legal[legal.length >> 1] ?? 0;
+    return playAs({ arena, key, agent, games: ['connect-four'], register: false, signal: stopping.signal, act });
+  });
+  try {
+    await ours.connected(2);
+    const measured = await race(
+      [
+        { name: 'echo', run: () => echo.run(moves, IN_FLIGHT) },
+        { name: 'play', run: () => ours.run(moves, IN_FLIGHT, 'connect-four', agents) },
+        { name: 'echo, one at a time', run: () => echo.run(moves / 10, 1) },
+        { name: 'play, one at a time', run: () => ours.run(moves / 10, 1, 'connect-four', agents) },
+      ],
+      options,
+    );
+    const crowd = await crowded(options);
+    return {
+      results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
+      ratios: {
+        play: ratio(measured, 'play', 'echo'),
+        playOne: ratio(measured, 'play, one at a time', 'echo, one at a time'),
+      },
+      targets: { play: 0.5 },
+      notes: [
+        `Moves a second, ${IN_FLIGHT} matches at a time over two streams, against messages of ${ECHO_BYTES} bytes there and ` +
+          'back, as many at a time over one. Notes that are ready at the same moment share a message.',
+        crowd,
+      ],
+    };
+  } finally {
+    stopping.abort();
+    await Promise.allSettled(playing);
+    await Promise.all([ours.close(), echo.close()]);
+  }
+}
+
+/** A thousand agents in another process, each on a connection of its own, all playing at once. */
+async function crowded({ quick, progress }: BenchOptions): Promise<string> {
+  const count = quick ? AGENTS / 10 : AGENTS;
+  const arena = await openArena(count);
+  const file = join(packageRoot, 'dist', 'ops', 'bench', 'players.js');
+  const args = [file, arena.address, arena.key, `${count}`, `${THINK_MS}`];
+  const players = spawn(execPath, args, { stdio: ['pipe', 'inherit', 'inherit'] });
+  const gone = once(players, 'close');
+  try {
+    await arena.connected(count);
+    progress(`${count} agents are connected`);
+    const pairs = Array.from({ length: count / 2 }, (_, i) => [`ada.bot-${2 * i}`, `ada.bot-${2 * i + 1}`] as const);
+    const round = () => Promise.all(pairs.map((pair) => arena.playOne('tic-tac-toe', pair)));
+    // As everywhere, one unmeasured round goes first.
+    await round();
+    arena.overheadMs.length = 0;
+    const startedMs = performance.now();
+    const turns = await round();
+    const total = turns.reduce((sum, each) => sum + each, 0);
+    const perSecond = (total / (performance.now() - startedMs)) * 1000;
+    const overhead = [...arena.overheadMs].sort((a, b) => a - b);
+    const at = (share: number) => (overhead[Math.floor(share * (overhead.length - 1))] ?? 0).toFixed(1);
+    return (
+      `${thousands(count)} agents connected and playing ${count / 2} matches at once, thinking for ${THINK_MS} ms on average: ` +
+      `${thousands(perSecond)} moves a second; turn overhead p50 ${at(0.5)} ms, p99 ${at(0.99)} ms ` +
+      `(${availableParallelism()} cores, both sides on them).`
+    );
+  } finally {
+    players.stdin.end();
+    await gone;
+    await arena.close();
+  }
+}
+
+/** The door, the hub and the table, without a log of matches: what is measured is the way to the agents. */
+async function openArena(agents: number) {
+  const store = new MemoryEventStore();
+  const handle = createHandle({ store });
+  const execute = (command: Command) => {
+    const context = contexts.find(({ commands }) => commands.some(({ spec }) => spec.type === command.type));
+    invariant(context, `${command.type} belongs to a context.`);
+    return handle(context, command);
+  };
+  const meta = () => newMeta(SYSTEM);
+  const { keyId, text: key, secretHash } = newApiKey('ada');
+  await execute(new RegisterOwner({ accountId: 'ada', displayName: 'Ada' }, meta()));
+  const scopes = ['play' as const];
+  await execute(new IssueApiKey({ accountId: 'ada', keyId, name: '', scopes, secretHash }, meta()));
+  for (let i = 0; i < agents; i++) {
+    const games = ['tic-tac-toe', 'connect-four'];
+    await execute(new RegisterExternalAgent({ ownerId: 'ada', name: `bot-${i}`, games }, meta()));
+  }
+  const hub = new PlayHub({ clock: systemClock });
+  const overheadMs: number[] = [];
+  const table = new Table(timed(hub, overheadMs), { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
+  const nobody = async () => [];
+  const ports: PlayPorts = {
+    ...{
+      hub,
+      store,
+      execute,
+      clock: systemClock,
+      ids: randomIds,
+      rakeBps: 1000,
+      disputeWindowMs: 0,
+      computeCents: '0',
+    },
+    ...{ games: [], houseAgents: nobody, matches: nobody, submit: async () => {}, assertSeats: () => {} },
+    ...{ actorOf: () => undefined, onInternalError: () => {} },
+  };
+  const door = await servePlay(ports, { host: '127.0.0.1', port: 0 });
+  let matches = 0;
+  const playOne = async (game: string, pair: readonly string[]) => {
+    const seats = pair.map((agentId) => ({ agentId, source: '', codeDigest: NO_CODE, runtime: 'external' as const }));
+    const matchId = derivedId('bench', matches++);
+    return (await table.play({ matchId, game, seed: matchId, agents: seats })).turns.length;
+  };
+  const run = async (moves: number, inFlight: number, game: string, pair: readonly string[]) => {
+    let played = 0;
+    const startedMs = performance.now();
+    const lane = async () => {
+      while (played < moves) {
+        const turns = await playOne(game, pair);
+        played += turns;
+      }
+    };
+    await Promise.all(Array.from({ length: inFlight }, lane));
+    return (played / (performance.now() - startedMs)) * 1000;
+  };
+  const connected = async (count: number) => {
+    while (hub.connected < count) await sleep(20);
+  };
+  const close = async () => {
+    await table.close();
+    await door.close();
+    await store.close();
+  };
+  return { address: door.address, key, overheadMs, playOne, run, connected, close };
+}
+
+/** Listens to how long each turn took beyond what the agent says it thought. */
+function timed(hub: PlayHub, overheadMs: number[]): Outside {
+  return {
+    sit: (at) => {
+      const chair = hub.sit(at);
+      return {
+        start: (terms, withinMs) => chair.start(terms, withinMs),
+        ask: async (observation, left) => {
+          const answer = await chair.ask(observation, left);
+          overheadMs.push(answer.wallMs - (answer.action?.computeMs ?? 0));
+          return answer;
+        },
+        tell: (result) => chair.tell(result),
+        leave: () => chair.leave(),
+      };
+    },
+  };
+}
+
+async function openEcho() {
+  const same = (bytes: Buffer) => bytes;
+  const method = {
+    requestSerialize: same,
+    requestDeserialize: same,
+    responseSerialize: same,
+    responseDeserialize: same,
+  };
+  const path = '/bench.Echo/Echo';
+  const server = new Server();
+  const definition = { Echo: { path, requestStream: true, responseStream: true, ...method } };
+  server.addService(definition, {
+    Echo: (call: ServerDuplexStream<Buffer, Buffer>) => {
+      call.on('data', (bytes: Buffer) => call.write(bytes)).on('end', () => call.end());
+    },
+  });
+  const port = await new Promise<number>((resolve, reject) => {
+    const insecure = ServerCredentials.createInsecure();
+    server.bindAsync('127.0.0.1:0', insecure, (error, bound) => (error ? reject(error) : resolve(bound)));
+  });
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  const message = Buffer.alloc(ECHO_BYTES, 'x');
+  const run = (moves: number, inFlight: number) =>
+    new Promise<number>((resolve) => {
+      const stream = client.makeBidiStreamRequest(path, same, same);
+      let [sent, received] = [0, 0];
+      const startedMs = performance.now();
+      const send = () => {
+        if (sent >= moves) return;
+        sent += 1;
+        stream.write(message);
+      };
+      stream.on('data', () => {
+        received += 1;
+        if (received < moves) return send();
+        stream.end();
+        resolve((moves / (performance.now() - startedMs)) * 1000);
+      });
+      for (let i = 0; i < inFlight; i++) send();
+    });
+  const close = async () => {
+    client.close();
+    server.forceShutdown();
+  };
+  return { run, close };
+}

@@ -1,0 +1,78 @@
+"""An agent of a few simple characters: the twin of sdk/typescript/actor.ts."""
+
+import argparse
+import json
+import sys
+import threading
+import time
+
+from agon import ArenaError, play
+
+parser = argparse.ArgumentParser()
+for name, default in (
+    ("arena", "127.0.0.1:4602"),
+    ("key", ""),
+    ("agent", ""),
+    ("game", "tic-tac-toe"),
+    ("against", "house"),
+    ("behaviour", "first"),
+):
+    parser.add_argument(f"--{name}", default=default)
+for name, number in (("matches", 1), ("concurrency", 1), ("think-ms", 0), ("together", 1)):
+    parser.add_argument(f"--{name}", type=int, default=number)
+args = parser.parse_args()
+
+together = threading.Event()
+started_matches = []
+lock = threading.Lock()
+
+
+def say(event, **data):
+    with lock:
+        sys.stdout.write(json.dumps({"event": event, **data}) + "\n")
+        sys.stdout.flush()
+
+
+def act(observation, turn):
+    say("turn", matchId=turn.match_id, turn=turn.turn)
+    together.wait()
+    time.sleep(3600 if args.behaviour == "slow" else args.think_ms / 1000)
+    taken = [cell for cell, mark in enumerate(observation["board"]) if mark != ""]
+    return taken[0] if args.behaviour == "illegal" and taken else observation["legal"][0]
+
+
+def on_started(match):
+    say("started", matchId=match.match_id, seat=match.seat, resumed=match.resumed)
+    started_matches.append(match)
+    if len(started_matches) >= args.together:
+        together.set()
+
+
+def on_result(result):
+    say("result", matchId=result.match_id, seat=result.seat, score=result.score, reason=result.reason)
+
+
+code = 0
+try:
+    play(
+        arena=args.arena,
+        key=args.key,
+        agent=args.agent,
+        games=[args.game],
+        act=act,
+        queue={"against": args.against},
+        matches=args.matches,
+        concurrency=args.concurrency,
+        on_started=on_started,
+        on_result=on_result,
+        on_refused=lambda refused: say("refused", matchId=refused.match_id, code=refused.code),
+        on_reconnect=lambda why, after_s: say("reconnect", code=why.code),
+    )
+except ArenaError as error:
+    say("error", code=error.code, message=error.message)
+    code = 1
+sys.stdout.flush()
+# A turn that somebody still sleeps over must not keep the process.
+import os  # noqa: E402
+
+os._exit(code)
