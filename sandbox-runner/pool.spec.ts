@@ -131,11 +131,14 @@ describe('a pool', () => {
 
   it('plays again after one death in a turn, and after a second one that seat has lost', async () => {
     const pool = open();
-    const playing = pool.play(job([hung, first]));
+    // Turn 2 is told right before turn 3, in which the cell is caught.
+    let told = 0;
+    const playing = pool.play(job([hung, first]), () => {
+      told += 1;
+    });
     for (let death = 0; death < 2; death += 1) {
+      await until(() => told === 2 * (death + 1));
       const [pid] = pool.pids;
-      // Long enough for the cell to start and to be caught in the hanging turn.
-      await new Promise((resolve) => setTimeout(resolve, 2_000));
       process.kill(pid!, 'SIGKILL');
       await until(() => !pool.pids.includes(pid!));
     }

@@ -237,12 +237,13 @@ describe('stopping and starting again', () => {
     arena = await serve(killed);
     const { data: found } = await arena.graphql<{
       matches: { nodes: { status: string }[] };
-      balances: { account: string; balanceCents: string }[];
-    }>('{ matches(first: 200) { nodes { status } } balances { account balanceCents } }');
+      balances: { nodes: { account: string; balanceCents: string }[] };
+    }>('{ matches(first: 200) { nodes { status } } balances(first: 200) { nodes { account balanceCents } } }');
     expect(found.matches.nodes).toHaveLength(120);
     expect(found.matches.nodes.every(({ status }) => status === 'settled')).toBe(true);
-    expect(found.balances.reduce((sum, row) => sum + BigInt(row.balanceCents), 0n)).toBe(0n);
-    expect(found.balances.find(({ account }) => account === 'escrow')?.balanceCents).toBe('0');
+    const balances = found.balances.nodes;
+    expect(balances.reduce((sum, row) => sum + BigInt(row.balanceCents), 0n)).toBe(0n);
+    expect(balances.find(({ account }) => account === 'escrow')?.balanceCents).toBe('0');
     expect(await arena.stop()).toBe(0);
     expect((await run('log', 'verify', '--data', killed)).code).toBe(0);
   });
