@@ -2,6 +2,7 @@
 # Puts Apache Kafka's jars on this machine, for Java 17 or newer: the bus of a cluster is tested on the real one.
 # Maven gets them by name and version (kafka.pom.xml), and checks what it gets by its checksums.
 set -euo pipefail
+. "$(dirname "$0")/packages.sh"
 
 pom="$(cd "$(dirname "$0")" && pwd)/kafka.pom.xml"
 version="$(sed -nE '/<artifactId>kafka_/,/<version>/s/.*<version>(.*)<\/version>.*/\1/p' "$pom")"
@@ -9,19 +10,8 @@ plugin=org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/agon"
 jars="$folder/kafka-$version"
 
-missing=()
-command -v java > /dev/null || missing+=(openjdk-17-jre-headless)
-if [ ! -d "$jars" ]; then command -v mvn > /dev/null || missing+=(maven); fi
-if [ ${#missing[@]} -gt 0 ]; then
-  if ! command -v apt-get > /dev/null; then
-    echo "Kafka needs ${missing[*]}, and there is no apt-get to install it with; use the package manager of this system." >&2
-    exit 1
-  fi
-  as_root=()
-  if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
-  install() { "${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"; }
-  install || { "${as_root[@]}" apt-get update && install; }
-fi
+need java openjdk-17-jre-headless
+if [ ! -d "$jars" ]; then need mvn maven; fi
 major="$(java -version 2>&1 | sed -nE '1s/.*"([0-9]+).*/\1/p')"
 if [ "${major:-0}" -lt 17 ]; then
   echo "Kafka $version needs Java 17 or newer; the java on the path is ${major:-unknown}." >&2
