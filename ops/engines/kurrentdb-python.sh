@@ -2,6 +2,7 @@
 # Puts EventStoreDB's client for Python on this machine, in a place of its own: with it, the specs read the log as
 # somebody does who has never seen Agon.
 set -euo pipefail
+. "$(dirname "$0")/packages.sh"
 
 version=1.3.5
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/agon"
@@ -11,16 +12,7 @@ if [ -x "$place/bin/python" ] && "$place/bin/python" -c 'import kurrentdbclient'
   echo "kurrentdbclient $version"
   exit 0
 fi
-if ! python3 -c 'import venv, ensurepip' 2> /dev/null; then
-  if ! command -v apt-get > /dev/null; then
-    echo 'kurrentdbclient needs Python 3 with venv, and there is no apt-get to install it with.' >&2
-    exit 1
-  fi
-  as_root=()
-  if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
-  install() { "${as_root[@]}" apt-get install -y --no-install-recommends python3 python3-venv; }
-  install || { "${as_root[@]}" apt-get update && install; }
-fi
+need_venv
 mkdir -p "$folder"
 # Scripts of an environment know where they are: it is made in its place, and counts once its client can be loaded.
 rm -rf "$place"

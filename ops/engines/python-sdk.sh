@@ -2,6 +2,7 @@
 # Makes a Python of its own with what the SDK for Python needs: its specs run the SDK against a real arena.
 # Exact versions; kept in the user's cache, and made anew when they change.
 set -euo pipefail
+. "$(dirname "$0")/packages.sh"
 
 pins=(grpcio==1.85.1 protobuf==7.36.2 typing-extensions==4.16.0)
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/agon/python-sdk"
@@ -11,10 +12,7 @@ if [ -x "$python" ] && [ "$(cat "$folder/pins" 2> /dev/null)" = "${pins[*]}" ] &
   echo "$python"
   exit 0
 fi
-if ! python3 -c 'import ensurepip' 2> /dev/null; then
-  . "$(dirname "$0")/packages.sh"
-  need python3-venv-is-missing python3 python3-venv
-fi
+need_venv
 rm -rf "$folder"
 python3 -m venv "$folder"
 "$python" -m pip install --quiet --disable-pip-version-check "${pins[@]}"
