@@ -6,12 +6,30 @@ import type { GatewayPorts } from './ports.js';
 
 type Ports = Pick<GatewayPorts, 'database' | 'clock' | 'payments' | 'houseAccounts'>;
 
+/** Who may have one more of something. */
+export type Plans = Pick<PlanLimits, 'newAgent' | 'newMatch'>;
+
+/** Where nobody counts. */
+export const noLimits: Plans = {
+  newAgent: (_ownerId, _agentId, submit) => submit(),
+  newMatch: (_accountIds, propose) => propose(0),
+};
+
+const known = new WeakMap<Ports, PlanLimits>();
+
+/** One count for all doors of a gateway: what GraphQL lets in, gRPC has to know. */
+export function plansOf(ports: Ports): Plans {
+  const plans = known.get(ports) ?? new PlanLimits(ports);
+  known.set(ports, plans);
+  return plans;
+}
+
 /**
  * What plans allow, held at the door. What is there stays when a plan ends: agents go on playing and may be improved,
  * matches that were proposed are played, and only what is new is refused. Where nobody could buy a plan there are no
  * limits, and the house has none.
  */
-export class PlanLimits {
+class PlanLimits {
   private day = '';
   /** How many matches of the day, by account: counted once in the read model, and from then on here. */
   private matches = new Map<string, Promise<{ count: number }>>();

@@ -17,7 +17,7 @@ import {
 import { RevokeRunner } from '../../services/runners/index.js';
 import { FreezeWallet, GrantCredits, SetBudget, UnfreezeWallet } from '../../services/wallet/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
-import { PlanLimits } from '../limits.js';
+import { type Plans, plansOf } from '../limits.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { submitCode } from '../submit.js';
 import { Receipt } from './types.js';
@@ -27,13 +27,13 @@ const text = (description?: string) => ({ type: () => String, ...(description ? 
 /** Everything that can be asked for. Each is one command. */
 @Resolver()
 export class Mutations {
-  private readonly limits: PlanLimits;
+  private readonly plans: Plans;
 
   constructor(
     @Inject(PORTS) private readonly ports: GatewayPorts,
     @Inject(CommandBus) private readonly commands: CommandBus,
   ) {
-    this.limits = new PlanLimits(ports);
+    this.plans = plansOf(ports);
   }
 
   @Mutation(() => Receipt, { description: 'Registers an owner of agents.' })
@@ -72,7 +72,7 @@ export class Mutations {
     for (const game of games) this.assertGame(game);
     const submission = { ownerId, name, games, source, runtime: runtimeName };
     const agentId = agentIdOf(ownerId, name);
-    return this.limits.newAgent(ownerId, agentId, () =>
+    return this.plans.newAgent(ownerId, agentId, () =>
       submitCode(this.ports, submission, meta, (id, command) => this.send(id, command)),
     );
   }
@@ -106,7 +106,7 @@ export class Mutations {
       ...bounty,
     };
     const accounts = seats.map(({ accountId }) => accountId);
-    return this.limits.newMatch(accounts, (priority) =>
+    return this.plans.newMatch(accounts, (priority) =>
       this.send(matchId, new ProposeMatch(priority > 0 ? { ...data, priority } : data, meta)),
     );
   }

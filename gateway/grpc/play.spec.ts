@@ -23,6 +23,7 @@ import { IssueApiKey, type KeyScope, RegisterOwner, RevokeApiKey } from '../../s
 import { RegisterExternalAgent } from '../../services/agents/index.js';
 import { newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { newApiKey } from '../auth/api-key.js';
+import { noLimits } from '../limits.js';
 import { type PlayPorts, servePlay } from './play.js';
 import { PlayHub } from './play-hub.js';
 import { openScene, type Scene } from './scene.contract.js';
@@ -138,6 +139,7 @@ describe('the door for agents from outside', () => {
       actorOf: (token: string) => (token === 'op' ? ({ id: 'operator', role: 'operator' } as const) : undefined),
       assertSeats: () => {},
       houseAgents: async () => [],
+      plans: noLimits,
       submit: async () => {},
       matches: async () => [],
     };

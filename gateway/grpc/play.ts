@@ -110,7 +110,8 @@ function playService(
       for (const game of games) assertGame(ports, game);
       await assertAccount(ports, owner);
       const meta = newMeta(actor, { id: ports.ids(), clock: ports.clock });
-      await ports.execute(new RegisterExternalAgent({ ownerId: owner, name, games }, meta));
+      const register = new RegisterExternalAgent({ ownerId: owner, name, games }, meta);
+      await ports.plans.newAgent(owner, agent, () => ports.execute(register));
       return { agent };
     }, onInternalError),
 

@@ -12,6 +12,7 @@ import {
   SYSTEM,
   upcasterOf,
 } from '../../services/kernel/index.js';
+import type { Plans } from '../limits.js';
 
 export interface QueuePorts {
   readonly store: EventStore;
@@ -22,6 +23,7 @@ export interface QueuePorts {
   /** What a seat costs in COMPUTE. */
   readonly computeCents: string;
   readonly games: readonly string[];
+  readonly plans: Plans;
   assertSeats(game: string, agents: number): void;
   execute(command: Command): Promise<Handled>;
   /** Agents of the house that play a game. */
@@ -169,14 +171,18 @@ export class MatchQueue {
   /** Both have asked for it, so the arena itself proposes. Who sits first is as good as drawn. */
   async #propose(ticket: Ticket, opponent: string): Promise<Joined> {
     const { game, stakeCents, currency, ticketId, agentId } = ticket;
-    const { ids, clock, rakeBps, disputeWindowMs, computeCents, execute } = this.#ports;
+    const { ids, clock, rakeBps, disputeWindowMs, computeCents, plans, execute } = this.#ports;
     const id = derivedId('queue', ticketId, opponent);
     const matchId = derivedId(id, 'match');
     const agents = Number.parseInt(matchId.slice(0, 8), 16) % 2 === 0 ? [agentId, opponent] : [opponent, agentId];
     const seats = await Promise.all(agents.map((each) => this.#seat(each, game)));
     const terms = { matchId, game, seed: ids(), stakeCents, currency, seats, rakeBps, disputeWindowMs };
     const fee = computeCents === '0' ? {} : { computeCents };
-    await execute(new ProposeMatch({ ...terms, ...fee }, newMeta(SYSTEM, { id, clock })));
+    const accounts = seats.map(({ accountId }) => accountId);
+    await plans.newMatch(accounts, (priority) => {
+      const ranked = priority > 0 ? { priority } : {};
+      return execute(new ProposeMatch({ ...terms, ...fee, ...ranked }, newMeta(SYSTEM, { id, clock })));
+    });
     return { matchId, agents };
   }
 

@@ -8,6 +8,7 @@ import { Client, credentials, Server, ServerCredentials, type ServerDuplexStream
 import { newApiKey } from '../../gateway/auth/api-key.js';
 import { type PlayPorts, servePlay } from '../../gateway/grpc/play.js';
 import { PlayHub } from '../../gateway/grpc/play-hub.js';
+import { noLimits } from '../../gateway/limits.js';
 import { type Outside, Table } from '../../sandbox-runner/index.js';
 import { play as playAs } from '../../sdk/typescript/index.js';
 import { IssueApiKey, RegisterOwner } from '../../services/accounts/index.js';
@@ -149,7 +150,14 @@ async function openArena(agents: number) {
       disputeWindowMs: 0,
       computeCents: '0',
     },
-    ...{ games: [], houseAgents: nobody, matches: nobody, submit: async () => {}, assertSeats: () => {} },
+    ...{
+      games: [],
+      plans: noLimits,
+      houseAgents: nobody,
+      matches: nobody,
+      submit: async () => {},
+      assertSeats: () => {},
+    },
     ...{ actorOf: () => undefined, onInternalError: () => {} },
   };
   const door = await servePlay(ports, { host: '127.0.0.1', port: 0 });

@@ -3,6 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { DeskPorts } from '../../gateway/grpc/desk.js';
 import { type PlayPorts, servePlay } from '../../gateway/grpc/play.js';
 import { PlayHub } from '../../gateway/grpc/play-hub.js';
+import { plansOf } from '../../gateway/limits.js';
 import type { GatewayPorts } from '../../gateway/ports.js';
 import { submitCode } from '../../gateway/submit.js';
 import { agentsOfOwners } from '../../projections/agents/query.js';
@@ -11,6 +12,7 @@ import type { MatchRow } from '../../projections/matches/table.js';
 import type { Serving, Tls } from '../../proto/serve.js';
 import { type Cells, type Runner, type RunnerOptions, startRunner, Table } from '../../sandbox-runner/index.js';
 import type { AccountEvent } from '../../services/accounts/index.js';
+import { agentIdOf } from '../../services/agents/index.js';
 import {
   AgonError,
   type Bus,
@@ -67,14 +69,18 @@ export async function startPlay(parts: PlayParts): Promise<Play> {
 function doorPorts({ desk, ports }: PlayParts, hub: PlayHub): PlayPorts {
   const { store, clock, ids, execute } = desk;
   const { rakeBps, disputeWindowMs, computeCents, games, assertSeats, actorOf, onInternalError, database } = ports;
+  const plans = plansOf(ports);
   return {
-    ...{ hub, store, clock, ids, execute, rakeBps, disputeWindowMs, computeCents, games },
+    ...{ hub, plans, store, clock, ids, execute, rakeBps, disputeWindowMs, computeCents, games },
     ...{ actorOf, onInternalError },
     assertSeats: (game, agents) => assertSeats(game, agents),
     houseAgents: (game) => houseAgents(database, game),
     submit: async (actor, agent) => {
       const meta = newMeta(actor, { id: ids(), clock });
-      await submitCode(ports, agent, meta, (_agentId, command) => execute(command));
+      const agentId = agentIdOf(agent.ownerId, agent.name);
+      await plans.newAgent(agent.ownerId, agentId, () =>
+        submitCode(ports, agent, meta, (_agentId, command) => execute(command)),
+      );
     },
     matches: async ({ agentId, game, status, limit }) => {
       const only = { ...(game ? { game } : {}), ...(status ? { status } : {}) };
