@@ -12,7 +12,7 @@ import { temporaryFolder } from './agon.contract.js';
 /** The two blocks of README's guide: one starts the arena, the other is typed in another terminal. */
 function guide(): [arena: string, commands: string] {
   const readme = readFileSync(join(packageRoot, 'README.md'), 'utf8');
-  const section = readme.split('## Play from outside')[1]?.split('\nHow agents are rated')[0] ?? '';
+  const section = readme.split('## Play from outside')[1]?.split('\n## ')[0] ?? '';
   const blocks = [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, text]) => text ?? '');
   const [arena, commands] = blocks;
   if (blocks.length !== 2 || !arena || !commands) throw new Error(`The guide has ${blocks.length} blocks, not two.`);
