@@ -108,7 +108,11 @@ export function sdkScenarios(name: string, command: readonly [string, ...string[
       const child = spawn(file, all, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
       const lines: Line[] = [];
       const wanted: (() => void)[] = [];
-      const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
+      // Not by its exit code, which is known before its last lines are read.
+      let over = false;
+      const closed = new Promise<number | null>((resolve) => child.once('close', resolve)).finally(() => {
+        over = true;
+      });
       const ended = closed.finally(() => {
         for (const look of wanted) look();
       });
@@ -121,7 +125,7 @@ export function sdkScenarios(name: string, command: readonly [string, ...string[
           const look = () => {
             const found = lines.filter((line) => line.event === event)[count - 1];
             if (found) resolve(found);
-            else if (child.exitCode !== null) reject(new Error(`${event} never came: ${JSON.stringify(lines)}`));
+            else if (over) reject(new Error(`${event} never came: ${JSON.stringify(lines)}`));
           };
           wanted.push(look);
           look();
