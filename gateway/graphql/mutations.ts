@@ -17,7 +17,7 @@ import {
 import { RevokeRunner } from '../../services/runners/index.js';
 import { FreezeWallet, GrantCredits, SetBudget, UnfreezeWallet } from '../../services/wallet/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
-import { type Plans, plansOf } from '../limits.js';
+import { type Plans, plansOf } from '../plans.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { submitCode } from '../submit.js';
 import { Receipt } from './types.js';

@@ -23,7 +23,7 @@ import { IssueApiKey, type KeyScope, RegisterOwner, RevokeApiKey } from '../../s
 import { RegisterExternalAgent } from '../../services/agents/index.js';
 import { newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { newApiKey } from '../auth/api-key.js';
-import { noLimits } from '../limits.js';
+import { noLimits } from '../plans.js';
 import { type PlayPorts, servePlay } from './play.js';
 import { PlayHub } from './play-hub.js';
 import { openScene, type Scene } from './scene.contract.js';

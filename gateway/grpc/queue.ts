@@ -12,7 +12,7 @@ import {
   SYSTEM,
   upcasterOf,
 } from '../../services/kernel/index.js';
-import type { Plans } from '../limits.js';
+import type { Plans } from '../plans.js';
 
 export interface QueuePorts {
   readonly store: EventStore;

@@ -8,7 +8,7 @@ import { Client, credentials, Server, ServerCredentials, type ServerDuplexStream
 import { newApiKey } from '../../gateway/auth/api-key.js';
 import { type PlayPorts, servePlay } from '../../gateway/grpc/play.js';
 import { PlayHub } from '../../gateway/grpc/play-hub.js';
-import { noLimits } from '../../gateway/limits.js';
+import { noLimits } from '../../gateway/plans.js';
 import { type Outside, Table } from '../../sandbox-runner/index.js';
 import { play as playAs } from '../../sdk/typescript/index.js';
 import { IssueApiKey, RegisterOwner } from '../../services/accounts/index.js';

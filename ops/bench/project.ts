@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { balancesView } from '../../projections/balances/view.js';
 import { Projector } from '../../projections/engine/projector.js';
-import { BATCH_EVENTS, rebuild, sharedPages } from '../../projections/engine/rebuild.js';
+import { BATCH_EVENTS, rebuild } from '../../projections/engine/rebuild.js';
 import type { View } from '../../projections/engine/view.js';
 import { leaderboardsView } from '../../projections/leaderboards/view.js';
 import { openDatabase } from '../../projections/sinks/database.js';
@@ -46,8 +46,7 @@ export async function project(options: BenchOptions): Promise<Report> {
       const batches = await committedBy(store, BATCH_EVENTS, count);
       const singles = await committedBy(store, 1, SINGLE_EVENTS);
       const concerned = singles.map((steps) => steps.filter(({ statements }) => statements.length > 0));
-      const log = sharedPages(store);
-      const ours = () => Promise.all(VIEWS.map((view) => rebuild({ view, sink, store: log, upcast })));
+      const ours = () => Promise.all(VIEWS.map((view) => rebuild({ view, sink, store, upcast })));
       const measured = await race(
         [
           { name: 'ours', run: () => timed(count, ours) },

@@ -1,5 +1,4 @@
-import type { Lent } from './cluster.js';
-import type { OutputOptions } from './output.js';
+import type { Lent, OutputOptions } from './output.js';
 
 export interface BusFlags extends OutputOptions {
   readonly kafka?: string;

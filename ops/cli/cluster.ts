@@ -1,16 +1,4 @@
-import type { Command } from 'commander';
-import type { Config } from '../../services/kernel/index.js';
-import type { OutputOptions } from './output.js';
-
-/** What the command line lends to those who add commands to it. */
-export interface Lent {
-  readonly program: Command;
-  command(parent: Command, name: string, summary: string): Command;
-  run<Args extends unknown[]>(action: (...args: Args) => Promise<number>): (...args: Args) => Promise<void>;
-  config(flags: Record<string, unknown>): Config;
-  dataDirOf(flags: OutputOptions & { data?: string }): string;
-  count(min: number, max: number): (text: string) => number;
-}
+import type { Lent } from './output.js';
 
 /** Commands about the engines that an arena can stand on, besides its own. */
 export function addClusterCommands({ program, command, run, config, count }: Lent): void {

@@ -263,7 +263,7 @@ command(agent, 'submit', 'Submit an agent to the running arena, or a new version
   .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
   .action(run((file: string, flags) => submitAgent(dataDirOf(flags), file, flags)));
 
-addPlayCommands({ program, agent, command, run, count, dataDirOf });
+addPlayCommands({ ...lent, agent });
 
 const owner = program.command('owner').description('Work with owners of agents.').exitOverride();
 command(owner, 'register', 'Register an owner in the running arena.')

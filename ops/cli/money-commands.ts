@@ -1,6 +1,5 @@
 import { Option } from 'commander';
-import type { Lent } from './cluster.js';
-import type { OutputOptions } from './output.js';
+import type { Lent, OutputOptions } from './output.js';
 import {
   buyCredits,
   deposit,

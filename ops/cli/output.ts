@@ -1,6 +1,7 @@
 import { env, stderr, stdout } from 'node:process';
+import type { Command } from 'commander';
 import pc from 'picocolors';
-import { asAgonError } from '../../services/kernel/index.js';
+import { asAgonError, type Config } from '../../services/kernel/index.js';
 
 /** Exit codes that scripts can trust. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, interrupted: 130 } as const;
@@ -11,6 +12,16 @@ export const colour = pc.createColors(coloured(stdout));
 
 export interface OutputOptions {
   readonly json?: boolean;
+}
+
+/** What the command line lends to those who add commands to it. */
+export interface Lent {
+  readonly program: Command;
+  command(parent: Command, name: string, summary: string): Command;
+  run<Args extends unknown[]>(action: (...args: Args) => Promise<number>): (...args: Args) => Promise<void>;
+  config(flags: Record<string, unknown>): Config;
+  dataDirOf(flags: OutputOptions & { data?: string }): string;
+  count(min: number, max: number): (text: string) => number;
 }
 
 /** One line of JSON, or the text for people. */

@@ -1,25 +1,19 @@
 import { type Command, Option } from 'commander';
 import { gameNames } from '../../sandbox-runner/index.js';
-import type { OutputOptions } from './output.js';
-
-type Flags = OutputOptions & { data?: string };
-
-interface Tools {
-  readonly program: Command;
-  /** The commands about agents. */
-  readonly agent: Command;
-  command(parent: Command, name: string, summary: string): Command;
-  // biome-ignore lint/suspicious/noExplicitAny: commander hands arguments over by position, and each action types its own.
-  run(action: (...args: any[]) => Promise<number>): (...args: any[]) => Promise<void>;
-  count(min: number, max: number): (text: string) => number;
-  dataDirOf(flags: Flags): string;
-}
+import type { Lent, OutputOptions } from './output.js';
 
 /** Talking to an arena takes gRPC; the other commands should not have to wait for it. */
 const playing = () => import('./play.js');
 
-/** Commands for agents that play from outside, and for their keys. */
-export function addPlayCommands({ program, agent, command, run, count, dataDirOf }: Tools): void {
+/** Commands for agents that play from outside, beside the others about agents, and for their keys. */
+export function addPlayCommands({
+  program,
+  agent,
+  command,
+  run,
+  count,
+  dataDirOf,
+}: Lent & { readonly agent: Command }): void {
   const game = new Option('--game <game>', 'the game to play').choices(gameNames).default('connect-four');
   const arenaDoor = [
     '--arena <host:port>',
@@ -72,7 +66,11 @@ export function addPlayCommands({ program, agent, command, run, count, dataDirOf
     .action(run(async (account: string, flags) => (await playing()).createKey(dataDirOf(flags), account, flags)));
   command(apikey, 'list', 'Show the keys of an account. Their secrets are not known here.')
     .argument('<account>', 'whose keys')
-    .action(run(async (account: string, flags: Flags) => (await playing()).listKeys(dataDirOf(flags), account, flags)));
+    .action(
+      run(async (account: string, flags: OutputOptions) =>
+        (await playing()).listKeys(dataDirOf(flags), account, flags),
+      ),
+    );
   command(apikey, 'revoke', 'End a key at once; streams that it has open are cut.')
     .argument('<account>', 'whose key')
     .argument('<key-id>', 'its id: the 12 digits in the middle, see "agon apikey list"')

@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { DeskPorts } from '../../gateway/grpc/desk.js';
 import { type PlayPorts, servePlay } from '../../gateway/grpc/play.js';
 import { PlayHub } from '../../gateway/grpc/play-hub.js';
-import { plansOf } from '../../gateway/limits.js';
+import { plansOf } from '../../gateway/plans.js';
 import type { GatewayPorts } from '../../gateway/ports.js';
 import { submitCode } from '../../gateway/submit.js';
 import { agentsOfOwners } from '../../projections/agents/query.js';

@@ -1,4 +1,4 @@
-import { type EventStore, isAgonError, type RecordedEvent, type Upcaster } from '../../services/kernel/index.js';
+import { type EventStore, isAgonError, type Upcaster } from '../../services/kernel/index.js';
 import { Projector } from './projector.js';
 import type { BuriedEvent, RebuildingSink } from './sink.js';
 import type { View } from './view.js';
@@ -8,8 +8,6 @@ export const BATCH_EVENTS = 20_000;
 
 /** Events are read in short pages, and gone before the collector of garbage has to carry them along. */
 const PAGE_EVENTS = 2_048;
-/** Pages of the log that are kept for others. */
-const SHARED_PAGES = 8;
 
 export interface BuildProgress {
   readonly position: number;
@@ -103,28 +101,4 @@ export async function rebuild(options: BuildOptions): Promise<Built> {
     }
   }
   return { swapped: false, position, events, letters: await beside.letters(view) };
-}
-
-/** Full pages of a log, kept for whoever reads the same ones a moment later: views that are built at the same time. */
-export function sharedPages(store: EventStore): BuildOptions['store'] {
-  const pages = new Map<string, Promise<readonly RecordedEvent[]>>();
-  return {
-    lastPosition: () => store.lastPosition(),
-    readAll: async (options) => {
-      const name = `${options?.after} ${options?.limit}`;
-      const found = pages.get(name) ?? store.readAll(options);
-      pages.delete(name);
-      pages.set(name, found);
-      if (pages.size > SHARED_PAGES) pages.delete([...pages.keys()][0] as string);
-      try {
-        const page = await found;
-        // The end of the log grows.
-        if (page.length !== options?.limit) pages.delete(name);
-        return page;
-      } catch (error) {
-        pages.delete(name);
-        throw error;
-      }
-    },
-  };
 }

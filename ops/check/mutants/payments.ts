@@ -109,10 +109,10 @@ export const paymentsMutants: readonly Mutant[] = [
   },
   {
     name: 'let two take the last place of a plan',
-    file: 'gateway/limits.ts',
+    file: 'gateway/plans.ts',
     find: 'const turn = (this.lines.get(name) ?? Promise.resolve()).then(work);',
     replace: 'const turn = Promise.resolve().then(work);',
-    specs: 'gateway/limits',
+    specs: 'gateway/plans',
   },
   {
     name: 'put a reversed transfer into the wallet twice',
