@@ -63,10 +63,20 @@ module.exports = {
     },
     {
       name: 'sdk-stands-alone',
-      comment: 'An SDK is published by itself: it knows the wire and nothing of what is behind it.',
+      comment:
+        'An SDK is published by itself: it knows the wire and the rules of the games, and nothing of what is behind.',
       severity: 'error',
       from: { path: '^sdk/', pathNot: '\\.(spec|contract)\\.ts$' },
-      to: { path: '^(services|projections|gateway|sandbox-runner|ops|proto/(?!gen/))' },
+      to: { path: '^(services|projections|gateway|sandbox-runner/(?!games/)|ops|proto/(?!gen/))' },
+    },
+    {
+      name: 'games-travel-light',
+      comment: 'The rules of the games are published with the SDK: they bring nothing of the arena but its error type.',
+      severity: 'error',
+      from: { path: '^sandbox-runner/games/', pathNot: '\\.spec\\.ts$' },
+      to: {
+        pathNot: ['^sandbox-runner/games/', '^services/kernel/errors\\.ts$', 'node_modules/chess\\.js/', '^crypto$'],
+      },
     },
     {
       name: 'nothing-imports-ops',
@@ -108,7 +118,7 @@ module.exports = {
     tsConfig: { fileName: 'tsconfig.json' },
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: ['^dist', 'ops/bench/node_modules'] },
+    exclude: { path: ['(^|/)dist/', 'ops/bench/node_modules'] },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'require', 'node', 'default', 'types'],

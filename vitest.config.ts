@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { env } from 'node:process';
 import { defineConfig, type Plugin } from 'vitest/config';
 import { mutantPlugin } from './ops/check/mutant-plugin.js';
@@ -13,8 +14,10 @@ export default defineConfig({
     exclude: ['**/node_modules/**', 'dist/**'],
     environment: 'node',
     pool: 'forks',
+    // Many specs wait for engines rather than work.
+    maxWorkers: availableParallelism(),
     testTimeout: 180_000,
-    hookTimeout: 120_000,
+    hookTimeout: 180_000,
     coverage: {
       provider: 'v8',
       include: ['{services,projections,sandbox-runner,gateway,sdk,ops}/**/*.ts'],
