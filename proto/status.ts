@@ -1,9 +1,12 @@
 import { Metadata, type ServiceError, type StatusObject, status } from '@grpc/grpc-js';
 import { AgonError } from '../services/kernel/index.js';
 import { ErrorDetail } from './gen/agon/runner/v1/runner.js';
+import { ErrorInfo, RetryInfo } from './gen/google/rpc/error_details.js';
+import { Status } from './gen/google/rpc/status.js';
 
-/** The metadata in which a refusal carries Agon's own code. */
+/** The metadata in which a refusal carries Agon's own code, and those in which any client of gRPC looks for details. */
 const DETAIL = 'agon-error-bin';
+const RICH = 'grpc-status-details-bin';
 
 /** The one place where codes become gRPC. The longest prefix that fits decides. */
 const STATUS_BY_CODE: Readonly<Record<string, status>> = {
@@ -28,6 +31,8 @@ const STATUS_BY_CODE: Readonly<Record<string, status>> = {
   'COMMAND.INVALID': status.INVALID_ARGUMENT,
   'COMMAND.KEY_REUSED': status.ALREADY_EXISTS,
   'COMMAND.CONTENDED': status.ABORTED,
+  'CONTENT.UNCHECKED': status.UNAVAILABLE,
+  'CONTENT.': status.INVALID_ARGUMENT,
   'EVENT.NOT_JSON': status.INVALID_ARGUMENT,
   'ARENA.UNKNOWN_MATCH': status.NOT_FOUND,
   'ARENA.BAD_OUTCOME': status.INVALID_ARGUMENT,
@@ -44,6 +49,7 @@ const STATUS_BY_CODE: Readonly<Record<string, status>> = {
   'SANDBOX.': status.INVALID_ARGUMENT,
   'STORE.FULL': status.RESOURCE_EXHAUSTED,
   'STORE.CLOSED': status.UNAVAILABLE,
+  'LIMITS.': status.RESOURCE_EXHAUSTED,
 };
 
 export function grpcStatusOf(code: string): status {
@@ -53,16 +59,34 @@ export function grpcStatusOf(code: string): status {
 }
 
 /** What the caller gets to see. What went wrong inside is for the operator's log only. */
-export function refusal(error: unknown, onInternal: (error: unknown) => void = () => {}): Partial<StatusObject> {
+export function refusal(error: unknown, onInternal: (error: unknown) => void = () => {}): StatusObject {
   const code = error instanceof AgonError ? grpcStatusOf(error.code) : status.INTERNAL;
   const metadata = new Metadata();
   if (!(error instanceof AgonError) || code === status.INTERNAL) {
     onInternal(error);
+    const details = 'Something went wrong inside Agon. The operator finds it in the log.';
     metadata.set(DETAIL, detail('INTERNAL', {}));
-    return { code, details: 'Something went wrong inside Agon. The operator finds it in the log.', metadata };
+    metadata.set(RICH, rich(code, details, 'INTERNAL', {}));
+    return { code, details, metadata };
   }
   metadata.set(DETAIL, detail(error.code, error.details));
+  metadata.set(RICH, rich(code, error.message, error.code, error.details));
   return { code, details: error.message, metadata };
+}
+
+/** The same in Google's words: why, as ErrorInfo, and when to come back, as RetryInfo. */
+function rich(code: status, message: string, ours: string, { retryAfterMs }: AgonError['details']): Buffer {
+  const packed = (name: string, value: Uint8Array) => ({
+    typeUrl: `type.googleapis.com/google.rpc.${name}`,
+    value: Buffer.from(value),
+  });
+  const info = { reason: ours.replaceAll('.', '_'), domain: 'agon', metadata: { code: ours } };
+  const details = [packed('ErrorInfo', ErrorInfo.encode(info).finish())];
+  if (typeof retryAfterMs === 'number') {
+    const retryDelay = { seconds: BigInt(Math.floor(retryAfterMs / 1000)), nanos: (retryAfterMs % 1000) * 1_000_000 };
+    details.push(packed('RetryInfo', RetryInfo.encode({ retryDelay }).finish()));
+  }
+  return Buffer.from(Status.encode({ code, message, details }).finish());
 }
 
 const detail = (code: string, details: object) =>

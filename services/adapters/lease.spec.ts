@@ -75,7 +75,8 @@ if (missing) {
 
   leaseContract('Redis', () => leaseNamed(`lease-${names++}`));
 
-  describe('a lease in Redis', () => {
+  // Whoever never hears of its loss waits for ever: half a minute is enough to know.
+  describe('a lease in Redis', { timeout: 30_000 }, () => {
     it('is kept for as long as its holder lives, however long that is', async () => {
       const held = await leaseNamed('kept', 1_500).acquire(never);
       const stopping = new AbortController();
@@ -97,6 +98,15 @@ if (missing) {
       await first.release();
       expect(await redis.exists('{agon:lease:passed}')).toBe(1);
       await second.release();
+    });
+
+    it('tells whether anybody has it', async () => {
+      const lease = leaseNamed('told');
+      expect(await lease.taken()).toBe(false);
+      const held = await lease.acquire(never);
+      expect(await leaseNamed('told').taken()).toBe(true);
+      await held.release();
+      expect(await lease.taken()).toBe(false);
     });
 
     it('gives greater tokens even after Redis has forgotten everything', async () => {

@@ -34,9 +34,11 @@ const TAKEN = -1;
  */
 export class RedisLease implements Lease {
   private readonly ttlMs: number;
+  private readonly keys: readonly [string, string];
 
   constructor(private readonly options: RedisLeaseOptions) {
     this.ttlMs = options.ttlMs ?? TTL_MS;
+    this.keys = [`{agon:lease:${options.name}}`, `{agon:lease:${options.name}}:token`];
   }
 
   async acquire(signal: AbortSignal): Promise<HeldLease> {
@@ -48,6 +50,11 @@ export class RedisLease implements Lease {
       if (token > 0) return this.hold(holder, token, askedMs);
       await sleep(this.ttlMs / 6, undefined, { signal });
     }
+  }
+
+  /** Whether anybody has it now. Waits as long as Redis does. */
+  async taken(): Promise<boolean> {
+    return (await this.options.redis.exists(this.keys[0])) === 1;
   }
 
   private hold(holder: string, token: number, askedMs: number): HeldLease {
@@ -76,8 +83,7 @@ export class RedisLease implements Lease {
 
   /** 0 for whatever went wrong: the lease is not ours, as far as we know. */
   private async ask(script: string, holder: string, ttl: string): Promise<number> {
-    const keys = [`{agon:lease:${this.options.name}}`, `{agon:lease:${this.options.name}}:token`];
-    const answer = this.options.redis.eval(script, 2, ...keys, holder, ttl).then(Number);
+    const answer = this.options.redis.eval(script, 2, ...this.keys, holder, ttl).then(Number);
     const late = new AbortController();
     const timeout = sleep(this.ttlMs / 6, 0, { signal: late.signal, ref: false }).catch(() => 0);
     try {

@@ -8,10 +8,10 @@ import { stripeProvider } from './stripe.js';
 
 const SECRET_KEY = 'sk_test_123';
 const clock = manualClock('2026-03-01T12:00:00.000Z');
-const providerAt = (url: string, secretKey = SECRET_KEY) =>
+const providerAt = (url: string, secretKey = SECRET_KEY, port = 4600) =>
   stripeProvider({
-    ...{ secretKey: new Secret(secretKey), webhookSecret: new Secret('whsec_1'), url, clock },
-    returnUrl: () => 'http://127.0.0.1:4600/v1/stripe/return',
+    ...{ secretKey: new Secret(secretKey), webhookSecret: new Secret('whsec_0,whsec_1'), url, clock },
+    returnUrl: () => `http://127.0.0.1:${port}/v1/stripe/return`,
   });
 
 const money = { amountCents: '5000', currency: 'USD' } as const;
@@ -93,6 +93,24 @@ describe('our calls, to the stand-in', () => {
     expect(await provider.openCheckout(checkout(order))).toEqual(first);
     expect(sandbox.books.list('checkout.session')).toHaveLength(1);
     sandbox.happen.pay(first.sessionId);
+  });
+
+  it('open a page after the arena has moved, though it was asked for before', async () => {
+    const order = { ...checkout(orders[0] as Order), paymentId: derivedId('payment', 'moved') };
+    const { sessionId } = await provider.openCheckout(order);
+    const moved = await providerAt(sandbox.url, SECRET_KEY, 4601).openCheckout(order);
+    expect(moved.sessionId).not.toBe(sessionId);
+  });
+
+  it.each([-301, 301])('tell that a webhook of any of the secrets is %d seconds off', async (offS) => {
+    const nowS = Math.floor(Date.parse(clock()) / 1000);
+    for (const secret of ['whsec_0', 'whsec_1']) {
+      await expect(
+        provider.readWebhook(Buffer.from('{}'), signatureOf('{}', secret, nowS + offS)),
+      ).rejects.toMatchObject({
+        code: 'PAYMENTS.BAD_TIMESTAMP',
+      });
+    }
   });
 
   it('pay a withdrawal once, and find it again', async () => {

@@ -1,8 +1,9 @@
 import Stripe from 'stripe';
-import { AgonError, type Clock, formatMoney, type Secret } from '../kernel/index.js';
+import { AgonError, type Clock, derivedId, formatMoney, type Secret } from '../kernel/index.js';
 import type { CheckoutOrder, Notice, Order, PaymentProvider, RealCurrency, TransferOrder } from '../payments/index.js';
 
 const TIMEOUT_MS = 20_000;
+const RETRIES = 2;
 /** Both ways: an old webhook is a replay, and one from the future would be good for replays until then. */
 const TOLERANCE_S = 300;
 const PAGE = 100;
@@ -27,7 +28,7 @@ export function stripeProvider(options: StripeOptions): PaymentProvider {
     host: hostname.replace(/^\[|\]$/g, ''),
     ...(port ? { port } : {}),
     timeout: TIMEOUT_MS,
-    maxNetworkRetries: 2,
+    maxNetworkRetries: RETRIES,
     telemetry: false,
     appInfo: { name: 'agon' },
   });
@@ -55,12 +56,16 @@ export function stripeProvider(options: StripeOptions): PaymentProvider {
 
   return {
     title: hostname === 'api.stripe.com' ? `Stripe, ${mode} mode` : `Stripe's stand-in at ${options.url}`,
+    // Every try, and as much again for the waits between them and for Stripe to finish what nobody waits for any more.
+    callMsMax: 2 * TIMEOUT_MS * (1 + RETRIES),
 
     async openCheckout(order) {
-      const { paymentId } = order;
-      const idempotencyKey = `agon-checkout-${paymentId}`;
+      const back = returnUrl();
+      // Stripe refuses a key that comes with other parameters, and ours may have another address by the time it asks
+      // again. A session that was made before and never recorded is nobody's: its address was never shown.
+      const idempotencyKey = `agon-checkout-${derivedId(order.paymentId, back)}`;
       const session = await answered(() =>
-        stripe.checkout.sessions.create(checkoutOf(order, returnUrl()), { idempotencyKey }),
+        stripe.checkout.sessions.create(checkoutOf(order, back), { idempotencyKey }),
       );
       if (!session.url) throw new AgonError('PAYMENTS.PROVIDER_REFUSED', `Session ${session.id} has no address.`);
       return { sessionId: session.id, url: session.url };
@@ -150,12 +155,12 @@ export function stripeProvider(options: StripeOptions): PaymentProvider {
         assertNotAhead(signature, nowMs);
         return event;
       } catch (error) {
-        failure ??= error;
-        if (error instanceof AgonError) break;
+        // Whoever signed it with one of the secrets is told what is wrong with it, not that the others did not.
+        if (failure === undefined || error instanceof AgonError || isTooOld(error)) failure = error;
       }
     }
     if (failure instanceof AgonError) throw failure;
-    if (failure instanceof Error && /timestamp outside/i.test(failure.message)) {
+    if (isTooOld(failure)) {
       throw new AgonError('PAYMENTS.BAD_TIMESTAMP', `The webhook was signed more than ${TOLERANCE_S} s ago.`);
     }
     throw new AgonError(
@@ -164,6 +169,8 @@ export function stripeProvider(options: StripeOptions): PaymentProvider {
     );
   }
 }
+
+const isTooOld = (error: unknown) => error instanceof Error && /timestamp outside/i.test(error.message);
 
 /** The SDK looks at the age alone, and takes what is dated in the future. */
 function assertNotAhead(signature: string, nowMs: number): void {
@@ -282,10 +289,11 @@ async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | und
     case 'customer.subscription.created':
     case 'customer.subscription.updated':
     case 'customer.subscription.deleted': {
-      const { id: subscriptionId, metadata, status } = event.data.object;
+      const { id: subscriptionId, metadata, status, created: startedS } = event.data.object;
       const { agon_account: accountId, agon_plan: planId } = metadata;
       if (!accountId || !planId) return undefined;
-      return { kind: 'plan', accountId, planId, subscriptionId, status: stageOf(status), asOfS: event.created };
+      const stage = { status: stageOf(status), asOfS: event.created, startedS };
+      return { kind: 'plan', accountId, planId, subscriptionId, ...stage };
     }
     case 'invoice.paid': {
       const { amount_paid: amount, currency } = event.data.object;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { actsFor, isStaff, newMeta, SYSTEM, slug, text } from './command.js';
-import { type Role, roles } from './event.js';
+import { actsFor, isStaff, mayRead, newMeta, SYSTEM, slug, text } from './command.js';
+import { memberRoles, type Role, roles } from './event.js';
 import { Add, AddEach, metaOf, OPERATOR } from './fixtures.js';
 import { manualClock, seededIds } from './ids.js';
 
@@ -71,6 +71,25 @@ describe('who may act', () => {
     expect(isStaff({ id: 'ada', role })).toBe(staff.includes(role));
     expect(actsFor({ id: 'ada', role }, 'ada')).toBe(staff.includes(role) || role === 'owner');
     expect(actsFor({ id: 'ada', role }, 'bob')).toBe(staff.includes(role));
+  });
+});
+
+describe('who acts for an organisation', () => {
+  it.each(memberRoles)('a member as %s', (role) => {
+    const actor = { id: 'ada', role: 'owner', memberOf: { acme: role } } as const;
+    const enough = memberRoles.filter((each) => actsFor(actor, 'acme', each));
+    expect(enough).toEqual(memberRoles.slice(0, memberRoles.indexOf(role) + 1));
+    expect(actsFor(actor, 'acme')).toBe(role !== 'auditor');
+    expect(mayRead(actor, 'acme')).toBe(true);
+    expect(actsFor(actor, 'other', 'auditor')).toBe(false);
+    expect(mayRead(actor, 'other')).toBe(false);
+  });
+
+  it('and auditors of the arena see everything and do nothing', () => {
+    const auditor = { id: 'aud', role: 'auditor' } as const;
+    expect(mayRead(auditor, 'acme')).toBe(true);
+    expect(actsFor(auditor, 'acme', 'auditor')).toBe(false);
+    expect(actsFor(auditor, 'aud')).toBe(false);
   });
 });
 

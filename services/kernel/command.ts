@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { compiled } from './catalogue.js';
+import type { Cause } from './cause.js';
 import type { Command, CommandMeta } from './decider.js';
 import { AgonError } from './errors.js';
-import type { Actor } from './event.js';
+import { type Actor, type MemberRole, memberRoles } from './event.js';
 import { type Clock, type Ids, randomIds, systemClock } from './ids.js';
 
 export interface CommandSpec<Type extends string, Schema extends z.ZodType> {
@@ -64,24 +65,39 @@ export function defineCommand<const Type extends string, Schema extends z.ZodTyp
 
 export const SYSTEM: Actor = { id: 'agon', role: 'system' };
 
-/** The meta of a command that starts something: it correlates with itself. */
-export function newMeta(actor: Actor, options: { id?: string; ids?: Ids; clock?: Clock } = {}): CommandMeta {
+/** The meta of a command that starts something: it correlates with itself, unless it is said what it follows from. */
+export function newMeta(
+  actor: Actor,
+  options: { id?: string; ids?: Ids; clock?: Clock; cause?: Cause | undefined } = {},
+): CommandMeta {
   const id = options.id ?? (options.ids ?? randomIds)();
-  return { id, actor, time: (options.clock ?? systemClock)(), correlationId: id, causationId: id };
+  const { correlationId = id, causationId = id } = options.cause ?? {};
+  return { id, actor, time: (options.clock ?? systemClock)(), correlationId, causationId };
 }
 
 /** Those who run the arena, and the arena itself. */
 export const isStaff = (actor: Actor): boolean =>
   actor.role === 'operator' || actor.role === 'admin' || actor.role === 'system';
 
-/** Staff, or the owner of this very account. */
-export const actsFor = (actor: Actor, accountId: string): boolean =>
-  isStaff(actor) || (actor.role === 'owner' && actor.id === accountId);
+/** Staff, the owner of this very account, or a member of this organisation with enough to say in it. */
+export const actsFor = (actor: Actor, accountId: string, atLeast: MemberRole = 'member'): boolean =>
+  isStaff(actor) ||
+  (actor.role === 'owner' && actor.id === accountId) ||
+  rankOf(actor.memberOf?.[accountId]) >= rankOf(atLeast);
+
+/** Whoever acts for an account, and those who may look and not touch. */
+export const mayRead = (actor: Actor, accountId: string): boolean =>
+  actor.role === 'auditor' || actsFor(actor, accountId, 'auditor');
+
+const rankOf = (role: MemberRole | undefined) => (role === undefined ? -1 : memberRoles.indexOf(role));
 
 /** Names that people choose and type: they are part of stream names and addresses. */
 export const slug = z
   .string()
   .regex(/^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/, 'must be 1 to 39 of a-z, 0-9 and -, not starting or ending with -');
+
+/** An agent's id begins with its owner's: whose it is needs no look at a read model. */
+export const ownerOf = (agentId: string): string => agentId.split('.')[0] ?? '';
 
 /**
  * Words that people write. Control characters and broken Unicode are refused: databases and terminals cannot take them,

@@ -29,6 +29,9 @@ describe('the configuration', () => {
       playTurnMs: 2_000,
       playBankMs: 60_000,
       playJoinMs: 30_000,
+      playWaitMs: 600_000,
+      stakesWaitS: 3_600,
+      runnerWaitS: 604_800,
       runner: true,
       leaseMs: 30_000,
       cells: availableParallelism(),
@@ -37,6 +40,10 @@ describe('the configuration', () => {
       stripeWebhookSecret: undefined,
       stripeUrl: 'https://api.stripe.com',
       publicUrl: undefined,
+      registration: true,
+      oidcIssuer: undefined,
+      oidcClientId: undefined,
+      oidcClientSecret: undefined,
       depositClearingS: 604_800,
       disputeWindowHours: 48,
       computePrice: 0,
@@ -44,7 +51,35 @@ describe('the configuration', () => {
       analyticsPort: undefined,
       analyticsDays: 0,
       redisUrl: undefined,
+      kafkaTls: false,
+      kafkaCa: undefined,
+      kafkaCert: undefined,
+      kafkaKey: undefined,
+      kafkaSasl: undefined,
+      kafkaUser: undefined,
+      kafkaPassword: undefined,
       clickhouseUrl: undefined,
+      persistedQueries: undefined,
+      webhookPrivate: false,
+      databaseUrl: undefined,
+      databasePool: 10,
+      kafkaBrokers: [],
+      kafkaPrefix: 'agon',
+      kafkaPartitions: 3,
+      kafkaReplication: undefined,
+      arena: undefined,
+      views: [],
+      healthPort: 0,
+      operatorToken: undefined,
+      runnerToken: undefined,
+      now: undefined,
+      blockedWords: undefined,
+      moderationUrl: undefined,
+      moderationSecret: undefined,
+      moderationTimeoutMs: 2_000,
+      moderationFails: 'open',
+      otlpEndpoint: undefined,
+      traceRatio: 1,
       logLevel: 'warn',
     });
   });
@@ -74,6 +109,9 @@ describe('the configuration', () => {
   });
 
   it.each<[string, Parameters<typeof parseConfig>, string, RegExp]>([
+    ['traces to somewhere', [{}, { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector' }], 'CONFIG.INVALID', /^otlpEndpoint/],
+    ['more than all traces', [{}, { OTEL_TRACES_SAMPLER_ARG: '2' }], 'CONFIG.INVALID', /^traceRatio/],
+    ['texts over a network in clear', [{}, { AGON_MODERATION_URL: 'http://a.b' }], 'CONFIG.INVALID', /^moderationUrl/],
     ['a port that is no number', [{ port: 'http' }], 'CONFIG.INVALID', /^port \(AGON_PORT\) is "http"/],
     ['a port too large', [{ port: 65_536 }], 'CONFIG.INVALID', /^port/],
     ['a negative port', [{}, { AGON_PORT: '-1' }], 'CONFIG.INVALID', /AGON_PORT/],
@@ -101,6 +139,42 @@ describe('the configuration', () => {
 
   it('wants a certificate with its key', () => {
     expect(() => parseConfig({ eventstoreCert: 'a.crt' })).toThrow(/belong together/);
+  });
+
+  describe('of Kafka', () => {
+    const user = { AGON_KAFKA_SASL: 'scram-sha-512', AGON_KAFKA_USER: 'ada', AGON_KAFKA_PASSWORD: 'hidden' };
+
+    it('has a user, and shows the password to nobody', () => {
+      const config = parseConfig({}, user);
+      expect(config).toMatchObject({ kafkaSasl: 'scram-sha-512', kafkaUser: 'ada', kafkaTls: false });
+      expect(config.kafkaPassword?.reveal()).toBe('hidden');
+      expect(JSON.stringify(config) + inspect(config)).not.toMatch(/hidden/);
+    });
+
+    it.each([
+      [{ AGON_KAFKA_CA: 'ca.crt' }, true],
+      [{ AGON_KAFKA_CERT: 'me.crt', AGON_KAFKA_KEY: 'me.key' }, true],
+      [{ AGON_KAFKA_TLS: 'on' }, true],
+      [{ AGON_KAFKA_TLS: 'off' }, false],
+    ])('takes %j to mean TLS or not: %j', (env, kafkaTls) => {
+      expect(parseConfig({}, env)).toMatchObject({ kafkaTls });
+    });
+
+    it.each([
+      [{ ...user, AGON_KAFKA_SASL: '' }, /belong together/],
+      [{ ...user, AGON_KAFKA_USER: undefined }, /belong together/],
+      [{ ...user, AGON_KAFKA_PASSWORD: '' }, /belong together/],
+      [
+        { ...user, AGON_KAFKA_PASSWORD: 'hid\nden' },
+        /kafkaPassword \(AGON_KAFKA_PASSWORD\) is not usable: must be one line/,
+      ],
+      [{ ...user, AGON_KAFKA_SASL: 'gssapi' }, /must be plain, scram-sha-256 or scram-sha-512/],
+      [{ AGON_KAFKA_CERT: 'me.crt' }, /AGON_KAFKA_CERT and AGON_KAFKA_KEY belong together/],
+      [{ AGON_KAFKA_TLS: 'off', AGON_KAFKA_CA: 'ca.crt' }, /AGON_KAFKA_TLS is off/],
+    ])('refuses what cannot be meant: %#', (env, says) => {
+      expect(() => parseConfig({}, env)).toThrow(says);
+      expect(() => parseConfig({}, env)).not.toThrow(/hid/);
+    });
   });
 
   it('cannot be changed afterwards', () => {

@@ -8,6 +8,8 @@ const whole = (min: number, max: number) => {
   return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
 };
 
+const share = z.coerce.number({ error: 'must be a number from 0 to 1' }).min(0).max(1);
+
 /** Something that is used and never shown: printed, logged or written as JSON, it is only "[secret]". */
 export class Secret {
   readonly #text: string;
@@ -52,6 +54,14 @@ const origins = z
     'must be origins like https://agon.example, with commas between',
   );
 
+/** Words with commas between. */
+const words = (pattern: RegExp, error: string) =>
+  z
+    .union([z.array(z.string()), z.string().transform((text) => text.split(',').map((word) => word.trim()))])
+    .refine((given) => given.every((word) => pattern.test(word)), error);
+
+const hostAndPort = /^[\w.-]+:\d{1,5}$/;
+
 /** Every setting, with its environment variable. Flags of the command line override the environment. */
 const settings = {
   dataDir: { env: 'AGON_DATA', schema: z.string().min(1).default('.agon') },
@@ -60,7 +70,9 @@ const settings = {
   proxies: { env: 'AGON_PROXIES', schema: whole(0, 16).default(0) },
   corsOrigins: { env: 'AGON_CORS_ORIGINS', schema: origins.default([]) },
   spectatorDelayMs: { env: 'AGON_SPECTATOR_DELAY_MS', schema: whole(0, 600_000).default(0) },
+  webhookPrivate: { env: 'AGON_WEBHOOK_PRIVATE', schema: z.union([z.boolean(), z.stringbool()]).default(false) },
   introspection: { env: 'AGON_INTROSPECTION', schema: z.union([z.boolean(), z.stringbool()]).optional() },
+  persistedQueries: { env: 'AGON_PERSISTED_QUERIES', schema: z.string().min(1).optional() },
   grpcPort: { env: 'AGON_GRPC_PORT', schema: whole(0, 65_535).optional() },
   storeUrl: {
     env: 'AGON_STORE',
@@ -81,6 +93,7 @@ const settings = {
   playTurnMs: { env: 'AGON_PLAY_TURN_MS', schema: whole(1, 3_600_000).default(2_000) },
   playBankMs: { env: 'AGON_PLAY_BANK_MS', schema: whole(0, 3_600_000).default(60_000) },
   playJoinMs: { env: 'AGON_PLAY_JOIN_MS', schema: whole(1, 3_600_000).default(30_000) },
+  playWaitMs: { env: 'AGON_PLAY_WAIT_MS', schema: whole(1_000, 86_400_000).default(600_000) },
   runner: { env: 'AGON_RUNNER', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
   leaseMs: { env: 'AGON_LEASE_MS', schema: whole(1_000, 3_600_000).default(30_000) },
   cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
@@ -97,8 +110,14 @@ const settings = {
   },
   stripeUrl: { env: 'AGON_STRIPE_URL', schema: providerUrl.default('https://api.stripe.com') },
   publicUrl: { env: 'AGON_PUBLIC_URL', schema: z.url().optional() },
+  registration: { env: 'AGON_REGISTRATION', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
+  oidcIssuer: { env: 'AGON_OIDC_ISSUER', schema: providerUrl.optional() },
+  oidcClientId: { env: 'AGON_OIDC_CLIENT_ID', schema: z.string().min(1).optional() },
+  oidcClientSecret: { env: 'AGON_OIDC_CLIENT_SECRET', schema: secret(/^\S+$/, 'must not hold spaces') },
   depositClearingS: { env: 'AGON_DEPOSIT_CLEARING_S', schema: whole(0, 31_536_000).default(604_800) },
   disputeWindowHours: { env: 'AGON_DISPUTE_WINDOW_HOURS', schema: whole(0, 8_760).default(48) },
+  stakesWaitS: { env: 'AGON_STAKES_WAIT_S', schema: whole(1, 31_536_000).default(3_600) },
+  runnerWaitS: { env: 'AGON_RUNNER_WAIT_S', schema: whole(1, 31_536_000).default(604_800) },
   computePrice: { env: 'AGON_COMPUTE_PRICE', schema: whole(0, 1_000_000).default(0) },
   analytics: { env: 'AGON_ANALYTICS', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
   analyticsPort: { env: 'AGON_ANALYTICS_PORT', schema: whole(0, 65_535).optional() },
@@ -107,15 +126,70 @@ const settings = {
     env: 'REDIS_URL',
     schema: z.url({ protocol: /^rediss?$/, error: 'must be a redis or rediss address' }).optional(),
   },
+  kafkaTls: { env: 'AGON_KAFKA_TLS', schema: z.union([z.boolean(), z.stringbool()]).optional() },
+  kafkaCa: { env: 'AGON_KAFKA_CA', schema: z.string().min(1).optional() },
+  kafkaCert: { env: 'AGON_KAFKA_CERT', schema: z.string().min(1).optional() },
+  kafkaKey: { env: 'AGON_KAFKA_KEY', schema: z.string().min(1).optional() },
+  kafkaSasl: {
+    env: 'AGON_KAFKA_SASL',
+    schema: z
+      .enum(['plain', 'scram-sha-256', 'scram-sha-512'], { error: 'must be plain, scram-sha-256 or scram-sha-512' })
+      .optional(),
+  },
+  kafkaUser: { env: 'AGON_KAFKA_USER', schema: z.string().min(1).optional() },
+  kafkaPassword: { env: 'AGON_KAFKA_PASSWORD', schema: secret(/^[^\r\n]+$/, 'must be one line') },
   clickhouseUrl: {
     env: 'CLICKHOUSE_URL',
     schema: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
   },
+  databaseUrl: {
+    env: 'DATABASE_URL',
+    schema: secret(/^postgres(ql)?:\/\/\S+$/, 'must start with postgres:// or postgresql://'),
+  },
+  databasePool: { env: 'AGON_DATABASE_POOL', schema: whole(2, 500).default(10) },
+  kafkaBrokers: {
+    env: 'KAFKA_BROKERS',
+    schema: words(hostAndPort, 'must be host:port, with commas between').default([]),
+  },
+  kafkaPrefix: {
+    env: 'AGON_KAFKA_PREFIX',
+    schema: z
+      .string()
+      .regex(/^[a-zA-Z0-9_-]{1,60}$/, { error: 'must be letters, digits, - and _' })
+      .default('agon'),
+  },
+  kafkaPartitions: { env: 'AGON_KAFKA_PARTITIONS', schema: whole(1, 1_000).default(3) },
+  kafkaReplication: { env: 'AGON_KAFKA_REPLICATION', schema: whole(1, 9).optional() },
+  arena: {
+    env: 'AGON_ARENA',
+    schema: z.string().regex(hostAndPort, { error: 'must be host:port' }).optional(),
+  },
+  views: { env: 'AGON_VIEWS', schema: words(/^[a-z-]+$/, 'must be names of views, with commas between').default([]) },
+  healthPort: { env: 'AGON_HEALTH_PORT', schema: whole(0, 65_535).default(0) },
+  operatorToken: { env: 'AGON_OPERATOR_TOKEN', schema: secret(/^\S{16,}$/, 'must have 16 characters or more') },
+  runnerToken: { env: 'AGON_RUNNER_TOKEN', schema: secret(/^\S{16,}$/, 'must have 16 characters or more') },
+  now: {
+    env: 'AGON_NOW',
+    schema: z.iso.datetime({ error: 'must be a time like 2026-01-01T00:00:00.000Z' }).optional(),
+  },
+  blockedWords: { env: 'AGON_BLOCKED_WORDS', schema: z.string().min(1).optional() },
+  moderationUrl: { env: 'AGON_MODERATION_URL', schema: providerUrl.optional() },
+  moderationSecret: { env: 'AGON_MODERATION_SECRET', schema: secret(/^\S+$/, 'must not hold spaces') },
+  moderationTimeoutMs: { env: 'AGON_MODERATION_TIMEOUT_MS', schema: whole(1, 60_000).default(2_000) },
+  moderationFails: { env: 'AGON_MODERATION_FAILS', schema: z.enum(['open', 'closed']).default('open') },
+  otlpEndpoint: {
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    schema: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
+  },
+  traceRatio: { env: 'OTEL_TRACES_SAMPLER_ARG', schema: share.default(1) },
   logLevel: {
     env: 'AGON_LOG_LEVEL',
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('warn'),
   },
 } as const;
+
+/** Every environment variable that is read. */
+export const environmentNames: readonly string[] = Object.values(settings).map(({ env }) => env);
 
 export interface Config {
   /** The one folder that holds all that the embedded deployment keeps. Absolute. */
@@ -129,8 +203,12 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   /** How long after it happened spectators see a turn, so that watching helps no player. */
   readonly spectatorDelayMs: number;
+  /** Whether webhooks may lead to loopback and private addresses, and go without TLS. */
+  readonly webhookPrivate: boolean;
   /** Whether anybody may ask for GraphQL's schema. When left out: on loopback, yes; on a network, no. */
   readonly introspection: boolean;
+  /** A file of the only queries that GraphQL answers to others than staff; it answers all of them when left out. */
+  readonly persistedQueries: string | undefined;
   /** The door for runners; closed when there is no port, and any free one for 0. */
   readonly grpcPort: number | undefined;
   /** The EventStoreDB that holds the log, as a connection string; the log in the data folder when left out. */
@@ -154,6 +232,8 @@ export interface Config {
   readonly playTurnMs: number;
   readonly playBankMs: number;
   readonly playJoinMs: number;
+  /** How long a match with agents from outside waits for an open door before it is voided. */
+  readonly playWaitMs: number;
   /** Whether a runner runs inside the arena. */
   readonly runner: boolean;
   /** How long a match is a runner's without a heartbeat. */
@@ -170,10 +250,20 @@ export interface Config {
   readonly stripeUrl: string;
   /** Where people reach the gateway, for the way back from a payment; the address it listens on when left out. */
   readonly publicUrl: string | undefined;
+  /** Whether people may make accounts by themselves. */
+  readonly registration: boolean;
+  /** Who vouches for people, by OpenID Connect, and as whom this arena is known there. */
+  readonly oidcIssuer: string | undefined;
+  readonly oidcClientId: string | undefined;
+  readonly oidcClientSecret: Secret | undefined;
   /** How long after a deposit its money can be withdrawn. */
   readonly depositClearingS: number;
   /** How long winnings can be played with before they can be withdrawn. */
   readonly disputeWindowHours: number;
+  /** How long a match waits for its stakes before it is voided. */
+  readonly stakesWaitS: number;
+  /** How long a match waits for a runner before it is voided. */
+  readonly runnerWaitS: number;
   /** What a seat of a match costs, in hundredths of a compute credit; 0 lets everybody play for free. */
   readonly computePrice: number;
   /** Whether events are kept in ClickHouse as well, for charts and questions. */
@@ -184,10 +274,58 @@ export interface Config {
   readonly analyticsDays: number;
   /** A Redis that several gateways share, for limits and hot boards; this process's memory when left out. */
   readonly redisUrl: string | undefined;
+  /** Whether Kafka is spoken to by TLS; it is when any of its files is named. */
+  readonly kafkaTls: boolean;
+  /** PEM files: who vouches for the brokers (the system's authorities when left out), and who we are to them. */
+  readonly kafkaCa: string | undefined;
+  readonly kafkaCert: string | undefined;
+  readonly kafkaKey: string | undefined;
+  /** How a user shows the password to Kafka; there is no user when left out. */
+  readonly kafkaSasl: 'plain' | 'scram-sha-256' | 'scram-sha-512' | undefined;
+  readonly kafkaUser: string | undefined;
+  readonly kafkaPassword: Secret | undefined;
   /** A ClickHouse server to use instead of the embedded one. */
   readonly clickhouseUrl: string | undefined;
+  /** A PostgreSQL for the read models instead of the embedded one. */
+  readonly databaseUrl: Secret | undefined;
+  /** How many connections to it this process has at most. */
+  readonly databasePool: number;
+  /** host:port of Kafka's brokers: what carries events between the processes of a cluster. */
+  readonly kafkaBrokers: readonly string[];
+  /** What the names of its topics and groups begin with. */
+  readonly kafkaPrefix: string;
+  /** Of each topic of events; for topics that are still to be made. */
+  readonly kafkaPartitions: number;
+  /** Copies of each partition; without it three, or as many as there are brokers when topics are made. */
+  readonly kafkaReplication: number | undefined;
+  /** host:port of the arena's door for runners, for a runner that is a process of a cluster. */
+  readonly arena: string | undefined;
+  /** Which views a process of projections keeps; all when empty. */
+  readonly views: readonly string[];
+  /** Where a process of a cluster says how it is; any free port for 0. */
+  readonly healthPort: number;
+  /** What staff and runners show at the doors; files of the data folder hold them when they are left out. */
+  readonly operatorToken: Secret | undefined;
+  readonly runnerToken: Secret | undefined;
+  /** Time stands still here, so that the same commands give the same log on any deployment. For comparing them only. */
+  readonly now: string | undefined;
+  /** A file of words that names and texts must not hold, one a line. */
+  readonly blockedWords: string | undefined;
+  /** A moderation API that judges names and texts, its key, and how long it has. */
+  readonly moderationUrl: string | undefined;
+  readonly moderationSecret: Secret | undefined;
+  readonly moderationTimeoutMs: number;
+  /** Whether texts are let through (open) or refused (closed) while it does not answer. */
+  readonly moderationFails: 'open' | 'closed';
+  /** Where traces go, over OTLP and HTTP; there are none when left out. */
+  readonly otlpEndpoint: string | undefined;
+  /** The share of traces that are kept. */
+  readonly traceRatio: number;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
 }
+
+/** Read by commands that talk to an arena; the arena itself has no use for them. */
+const OF_THE_CLIENT = ['AGON_URL', 'AGON_CREDENTIALS', 'AGON_PASSWORD'];
 
 /**
  * Parses the configuration once, in the composition root. Unknown values are refused by name, so that a typing error
@@ -199,8 +337,8 @@ export function parseConfig(
   flags: Partial<Record<keyof Config, unknown>> = {},
   env: Record<string, string | undefined> = {},
 ): Config {
-  const known = new Set<string>(Object.values(settings).map((setting) => setting.env));
-  const reserved = new Set(['AGON_REQUIRE_ENGINES', 'AGON_MUTANT', 'AGON_TOKEN', 'AGON_KEY']);
+  const known = new Set<string>(environmentNames);
+  const reserved = new Set(['AGON_REQUIRE_ENGINES', 'AGON_MUTANT', 'AGON_TOKEN', 'AGON_KEY', ...OF_THE_CLIENT]);
   for (const name of Object.keys(env)) {
     if (name.startsWith('AGON_') && !known.has(name) && !reserved.has(name)) {
       throw new AgonError('CONFIG.UNKNOWN', `${name} is not a setting of Agon. Known: ${[...known].join(', ')}.`);
@@ -213,7 +351,7 @@ export function parseConfig(
     if (!parsed.success) {
       const why = parsed.error.issues[0]?.message ?? 'not valid';
       // What is nearly a secret is not shown either.
-      const shown = /secret|storeUrl/i.test(name) ? 'not usable' : `"${String(raw)}"`;
+      const shown = /secret|storeUrl|databaseUrl|token|password/i.test(name) ? 'not usable' : `"${String(raw)}"`;
       throw new AgonError('CONFIG.INVALID', `${name} (${setting.env}) is ${shown}: ${why}.`, { setting: name });
     }
     values[name] = parsed.data;
@@ -229,6 +367,26 @@ export function parseConfig(
   if ((config.eventstoreCert === undefined) !== (config.eventstoreKey === undefined)) {
     throw new AgonError('CONFIG.INVALID', 'AGON_EVENTSTORE_CERT and AGON_EVENTSTORE_KEY belong together.');
   }
+  if ((config.oidcIssuer === undefined) !== (config.oidcClientId === undefined)) {
+    throw new AgonError('CONFIG.INVALID', 'AGON_OIDC_ISSUER and AGON_OIDC_CLIENT_ID belong together.');
+  }
   const introspection = config.introspection ?? isLoopback(config.host);
-  return Object.freeze({ ...config, introspection, dataDir: resolve(config.dataDir) });
+  return Object.freeze({ ...config, introspection, kafkaTls: kafkaTlsOf(config), dataDir: resolve(config.dataDir) });
+}
+
+/** What belongs together is there together, so that nobody believes to be safe who is not. */
+function kafkaTlsOf(config: Config): boolean {
+  const { kafkaTls, kafkaCa, kafkaCert, kafkaKey, kafkaSasl, kafkaUser, kafkaPassword } = config;
+  const user = [kafkaSasl, kafkaUser, kafkaPassword].filter((part) => part !== undefined).length;
+  if (user !== 0 && user !== 3) {
+    throw new AgonError('CONFIG.INVALID', 'AGON_KAFKA_SASL, AGON_KAFKA_USER and AGON_KAFKA_PASSWORD belong together.');
+  }
+  if ((kafkaCert === undefined) !== (kafkaKey === undefined)) {
+    throw new AgonError('CONFIG.INVALID', 'AGON_KAFKA_CERT and AGON_KAFKA_KEY belong together.');
+  }
+  const files = kafkaCa !== undefined || kafkaCert !== undefined;
+  if (kafkaTls === false && files) {
+    throw new AgonError('CONFIG.INVALID', 'AGON_KAFKA_TLS is off, and AGON_KAFKA_CA or AGON_KAFKA_CERT is set.');
+  }
+  return kafkaTls ?? files;
 }

@@ -6,10 +6,16 @@ import { AgonError } from './errors.js';
 export const roles = ['owner', 'operator', 'auditor', 'admin', 'runner', 'system'] as const;
 export type Role = (typeof roles)[number];
 
+/** What somebody may do in an organisation; each may what those before may. */
+export const memberRoles = ['auditor', 'member', 'operator', 'admin', 'owner'] as const;
+export type MemberRole = (typeof memberRoles)[number];
+
 /** Who asked for something. */
 export interface Actor {
   readonly id: string;
   readonly role: Role;
+  /** The organisations that a person acts for as well. Not a part of what is recorded. */
+  readonly memberOf?: Readonly<Record<string, MemberRole>>;
 }
 
 export interface EventMeta {
@@ -18,7 +24,7 @@ export interface EventMeta {
   readonly inputHash: string;
   readonly correlationId: string;
   readonly causationId: string;
-  readonly actor: Actor;
+  readonly actor: Pick<Actor, 'id' | 'role'>;
 }
 
 /**

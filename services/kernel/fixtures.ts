@@ -103,6 +103,7 @@ const decider: Decider<CounterState, Add | AddEach | AddLittle, CounterEvent> = 
 
 export const counter = defineContext({
   name: 'counter',
+  streams: 'counter',
   events: counterEvents,
   decider,
   commands: [Add, AddEach, AddLittle],

@@ -345,6 +345,20 @@ describe('handle()', () => {
     expect(outcomes).toEqual(['c1 appended', 'c1 repeated', 'c2 unchanged', 'c3 refused']);
   });
 
+  it('tells of each append, once, and of nothing that was not one', async () => {
+    const appended: string[] = [];
+    const told = createHandle({
+      store,
+      onAppended: ({ meta }, events, ms) => appended.push(`${meta.id} ${events.map(({ id }) => id)} ${ms >= 0}`),
+    });
+    await told(counter, add('c1', 1));
+    await told(counter, add('c1', 1));
+    await told(counter, add('c2', 0));
+    await told(counter, add('c3', -9)).catch(() => {});
+    const [first] = await store.readAll();
+    expect(appended).toEqual([`c1 ${first?.id} true`]);
+  });
+
   it('carries out any commands once and in order, whatever is repeated, wherever and whenever', async () => {
     const sending = fc.record({ by: fc.integer({ min: 1, max: 9 }), handle: fc.nat({ max: 2 }) });
     const repeating = fc.record({ index: fc.nat({ max: 30 }), handle: fc.nat({ max: 2 }) });
@@ -377,6 +391,12 @@ describe('handle()', () => {
       { seed: 10, numRuns: 100 },
     );
   });
+
+  it('keeps a context out of the streams of others', async () => {
+    const { set } = setterContext();
+    const writing = createHandle({ store: new MemoryEventStore() })(counter, set('c1', 1));
+    await expect(writing).rejects.toMatchObject({ code: 'INTERNAL.INVARIANT' });
+  });
 });
 
 async function placeOf(handle: Handle | undefined, command: Add | undefined): Promise<object> {
@@ -390,6 +410,7 @@ function setterContext() {
   const events = defineEvents('setter', { Noted: { version: 1, schema: z.object({ value: z.int() }) } });
   const context = defineContext<{ value: number }, Add, { type: 'Noted'; data: { value: number } }>({
     name: 'setter',
+    streams: 'setter',
     events,
     decider: {
       initial: { value: Number.NaN },

@@ -12,6 +12,8 @@ import { type EventStore, storeLimits } from './ports.js';
 /** Everything the write side knows about one bounded context. */
 export interface Context<State = unknown, C extends Command = Command, E extends DomainEvent = DomainEvent> {
   readonly name: string;
+  /** What the names of its streams begin with, before the dash. Only this context writes into them. */
+  readonly streams: string;
   readonly events: Catalogue;
   readonly decider: Decider<State, C, E>;
   readonly commands: readonly CommandClass[];
@@ -45,6 +47,8 @@ export interface HandleOptions {
     outcome: 'appended' | 'unchanged' | 'repeated' | 'refused',
     ms: number,
   ) => void;
+  /** Hears of each append once it is durable. */
+  readonly onAppended?: ((command: Command, events: readonly SealedEvent[], ms: number) => void) | undefined;
 }
 
 interface Done {
@@ -53,6 +57,9 @@ interface Done {
   readonly revision: number;
   readonly position: number;
 }
+
+/** Who waits for a turn on a stream. */
+type Turns = (() => void)[];
 
 interface Folded {
   state: unknown;
@@ -68,80 +75,86 @@ interface Folded {
  *
  * @example
  * const handle = createHandle({ store });
- * await handle(wallet, new GrantCredits({ accountId: 'ada', amountCents: '1000', currency: 'PLAY' }, newMeta(SYSTEM)));
+ * const welcome = { accountId: 'ada', amountCents: '1000', currency: 'PLAY', reason: 'welcome' };
+ * await handle(wallet, new GrantCredits(welcome, newMeta(SYSTEM)));
  */
 export function createHandle(options: HandleOptions): Handle {
-  const { store, cachedStreamsMax = 20_000, attemptsMax = 10, onHandled } = options;
+  const { store, cachedStreamsMax = 20_000, attemptsMax = 10, onHandled, onAppended } = options;
   const folded = new Map<string, Folded>();
   /** Streams with a command at work, and the commands that wait for their turn on them. */
-  const busy = new Map<string, (() => void)[]>();
+  const busy = new Map<string, Turns>();
   const upcasters = new Map<Context, Upcaster>();
 
-  return async (context, command) => {
-    const startedMs = onHandled ? performance.now() : 0;
+  const handle: Handle = (context, command) => {
+    let stream: string;
     try {
-      const stream = authorise(context, command);
-      const ahead = busy.get(stream);
-      const queue = ahead ?? [];
-      if (ahead) await new Promise<void>((turn) => queue.push(turn));
-      else busy.set(stream, queue);
-      try {
-        const handled = await decideAndAppend(context, command, stream);
-        onHandled?.(command, outcomeOf(handled), performance.now() - startedMs);
-        return handled;
-      } finally {
-        const next = queue.shift();
-        if (next) next();
-        else busy.delete(stream);
-      }
+      stream = authorise(context, command);
     } catch (error) {
-      onHandled?.(command, 'refused', performance.now() - startedMs);
-      throw error;
+      return Promise.reject(error);
     }
+    const ahead = busy.get(stream);
+    if (ahead) {
+      const turn = new Promise<void>((resolve) => ahead.push(resolve));
+      return turn.then(() => decideAndAppend(context, command, stream, ahead));
+    }
+    const queue: Turns = [];
+    busy.set(stream, queue);
+    return decideAndAppend(context, command, stream, queue);
   };
+  return onHandled ? observed(handle, onHandled) : handle;
 
-  async function decideAndAppend(context: Context, command: Command, stream: string): Promise<Handled> {
-    const inputText = canonical(command.data);
-    const inputHash = digest('sha256', inputText);
-    let current = folded.get(stream);
-    // A fold from the cache may be behind another process. It is good enough to try an append with, because the store
-    // checks the revision; it is not good enough to refuse with, so a refusal is only final on a fresh one.
-    let fresh = false;
-    if (!current) {
-      current = await refresh(context, stream, { state: context.decider.initial, head: EMPTY_HEAD, done: new Map() });
-      fresh = true;
-    }
-    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      const before = current.done.get(command.meta.id);
-      if (before) return repeat(context, stream, command, before, inputHash);
-      let events: readonly DomainEvent[];
-      try {
-        events = context.decider.decide(command, current.state);
-        if (events.length === 0 && !fresh) throw STALE;
-      } catch (error) {
-        if (fresh) throw error;
-        const revision: number = current.head.revision;
-        current = await refresh(context, stream, current);
-        fresh = true;
-        if (current.head.revision === revision && error !== STALE) throw error;
-        continue;
-      }
-      if (events.length === 0) return { stream, revision: current.head.revision, position: 0, events, repeated: false };
-      const sealed = sealAll(context, command, stream, current.head, events, inputText, inputHash);
-      try {
-        const { revision, position } = await store.append(stream, current.head.revision, sealed);
-        remember(context, current, sealed, position, inputHash, command.meta.id);
-        return { stream, revision, position, events, repeated: false };
-      } catch (error) {
-        if (!isAgonError(error, 'STORE.REVISION_CONFLICT')) throw error;
-        current = await refresh(context, stream, current);
+  /** Does all of it in the command's turn on the stream, in one promise: there are as many of these as commands. */
+  async function decideAndAppend(context: Context, command: Command, stream: string, queue: Turns): Promise<Handled> {
+    try {
+      const inputText = canonical(command.data);
+      const inputHash = digest('sha256', inputText);
+      let current = folded.get(stream);
+      // A fold from the cache may be behind another process. It is good enough to try an append with, because the store
+      // checks the revision; it is not good enough to refuse with, so a refusal is only final on a fresh one.
+      let fresh = false;
+      if (!current) {
+        current = await refresh(context, stream, { state: context.decider.initial, head: EMPTY_HEAD, done: new Map() });
         fresh = true;
       }
+      for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+        const before = current.done.get(command.meta.id);
+        if (before) return repeat(context, stream, command, before, inputHash);
+        let events: readonly DomainEvent[];
+        try {
+          events = context.decider.decide(command, current.state);
+          if (events.length === 0 && !fresh) throw STALE;
+        } catch (error) {
+          if (fresh) throw error;
+          const revision: number = current.head.revision;
+          current = await refresh(context, stream, current);
+          fresh = true;
+          if (current.head.revision === revision && error !== STALE) throw error;
+          continue;
+        }
+        if (events.length === 0)
+          return { stream, revision: current.head.revision, position: 0, events, repeated: false };
+        const sealed = sealAll(context, command, stream, current.head, events, inputText, inputHash);
+        const startedMs = onAppended ? performance.now() : 0;
+        try {
+          const { revision, position } = await store.append(stream, current.head.revision, sealed);
+          remember(context, current, sealed, position, inputHash, command.meta.id);
+          onAppended?.(command, sealed, performance.now() - startedMs);
+          return { stream, revision, position, events, repeated: false };
+        } catch (error) {
+          if (!isAgonError(error, 'STORE.REVISION_CONFLICT')) throw error;
+          current = await refresh(context, stream, current);
+          fresh = true;
+        }
+      }
+      throw new AgonError(
+        'COMMAND.CONTENDED',
+        `${stream} changed under ${command.type} ${attemptsMax} times in a row. Send it again with the same id.`,
+      );
+    } finally {
+      const next = queue.shift();
+      if (next) next();
+      else busy.delete(stream);
     }
-    throw new AgonError(
-      'COMMAND.CONTENDED',
-      `${stream} changed under ${command.type} ${attemptsMax} times in a row. Send it again with the same id.`,
-    );
   }
 
   /** Folds what the store holds beyond this state, and keeps the result. */
@@ -210,6 +223,21 @@ export function createHandle(options: HandleOptions): Handle {
   }
 }
 
+/** The same, telling somebody of every command and what came of it. */
+function observed(handle: Handle, onHandled: NonNullable<HandleOptions['onHandled']>): Handle {
+  return async (context, command) => {
+    const startedMs = performance.now();
+    try {
+      const handled = await handle(context, command);
+      onHandled(command, outcomeOf(handled), performance.now() - startedMs);
+      return handled;
+    } catch (error) {
+      onHandled(command, 'refused', performance.now() - startedMs);
+      throw error;
+    }
+  };
+}
+
 const STALE = new AgonError('INTERNAL.STALE', 'The cached fold may be behind.');
 
 function authorise(context: Context, command: Command): string {
@@ -221,7 +249,9 @@ function authorise(context: Context, command: Command): string {
       `${command.meta.actor.role} ${command.meta.actor.id} may not ${command.type} in ${context.name}.`,
     );
   }
-  return spec.stream(command.data);
+  const stream = spec.stream(command.data);
+  if (stream.startsWith(context.streams) && stream[context.streams.length] === '-') return stream;
+  throw new AgonError('INTERNAL.INVARIANT', `${command.type} of ${context.name} writes into ${stream}.`);
 }
 
 function sealAll(

@@ -1,8 +1,9 @@
 export * from './attempt.js';
 export { canonical, type Json } from './canonical.js';
 export * from './catalogue.js';
+export * from './cause.js';
 export * from './command.js';
-export { type Config, parseConfig, Secret } from './config.js';
+export { type Config, environmentNames, parseConfig, Secret } from './config.js';
 export * from './decider.js';
 export * from './errors.js';
 export * from './event.js';

@@ -67,9 +67,13 @@ export interface DeadLetter {
 export interface Checkpoints {
   load(group: string): Promise<number>;
   save(group: string, position: number): Promise<void>;
+  /** How far it was saved, for those to whom loading means to begin anew; left out where it does not. */
+  saved?(group: string): Promise<number>;
   /** Forgets how far the group has come, and what followed from it. */
   reset(group: string): Promise<void>;
   bury(letter: DeadLetter): Promise<void>;
+  /** The letter had its effect after all; one that there is not is no error. */
+  unbury(group: string, eventId: string): Promise<void>;
   deadLetters(group?: string): Promise<readonly DeadLetter[]>;
 }
 
@@ -88,6 +92,8 @@ export interface Consumer {
   readonly done: Promise<void>;
   /** The last position whose effects are complete. */
   position(): number;
+  /** False while another member of its group has the work, where groups have several. */
+  active?(): boolean;
 }
 
 /** At-least-once delivery of the log's events to consumer groups. */
@@ -117,4 +123,26 @@ export type Taken =
 /** Token buckets by name. A bucket begins full, and what is refused takes nothing. */
 export interface RateLimits {
   take(name: string, rate: Rate, tokens?: number): Promise<Taken>;
+}
+
+/** One more of something of which there may be so many. */
+export interface Claim {
+  readonly name: string;
+  readonly max: number;
+  /** How many the caller can see. What was claimed a moment ago may not be among them yet. */
+  readonly known: number;
+  /** How long the last claim of this name is remembered. By then, what came of it can be seen. */
+  readonly keepMs: number;
+}
+
+export type Claimed =
+  /** What came to nothing is given back. */
+  | { readonly ok: true; release(): Promise<void> }
+  /** The first of which there are as many as there may be. */
+  | { readonly ok: false; readonly name: string; readonly used: number };
+
+/** Counts by name, of things that cannot all be seen yet. */
+export interface Quotas {
+  /** One of each, or nothing at all: of two who claim the last one at once, one gets it. */
+  claim(claims: readonly Claim[]): Promise<Claimed>;
 }

@@ -132,6 +132,7 @@ export function busContract(name: string, open: () => Promise<BusUnderTest>): vo
           },
           reset: (group) => under.checkpoints.reset(group),
           bury: (letter) => under.checkpoints.bury(letter),
+          unbury: (group, eventId) => under.checkpoints.unbury(group, eventId),
           deadLetters: (group) => under.checkpoints.deadLetters(group),
         };
         await bus.close();

@@ -55,6 +55,9 @@ describe.each<[string, () => Checkpoints & { close?(): Promise<void> }]>([
       [...(await checkpoints.deadLetters(group))].sort((a, b) => a.position - b.position);
     expect(await sorted('a')).toEqual([letter('a', 1), letter('a', 2, 5)]);
     expect(await sorted('ab')).toEqual([letter('ab', 3)]);
+    for (const eventId of [letter('a', 1).eventId, 'nobody']) await checkpoints.unbury('a', eventId);
+    expect(await sorted()).toEqual([letter('a', 2, 5), letter('ab', 3)]);
+    await checkpoints.bury(letter('a', 1));
     expect(await sorted()).toEqual([letter('a', 1), letter('a', 2, 5), letter('ab', 3)]);
     expect(await sorted('none')).toEqual([]);
     await checkpoints.close?.();

@@ -25,10 +25,25 @@ export class MemoryCheckpoints implements Checkpoints {
     this.letters.set(`${letter.group} ${letter.eventId}`, letter);
   }
 
+  async unbury(group: string, eventId: string): Promise<void> {
+    this.letters.delete(`${group} ${eventId}`);
+  }
+
   async deadLetters(group?: string): Promise<readonly DeadLetter[]> {
     return [...this.letters.values()].filter((letter) => group === undefined || letter.group === group);
   }
 }
+
+/** Checkpoints of a group whose work may still be going on when an event was heard: they save only what is complete. */
+export const heldBack = (checkpoints: Checkpoints, completeUpTo: (heard: number) => number): Checkpoints => ({
+  load: (group) => checkpoints.load(group),
+  save: (group, heard) => checkpoints.save(group, completeUpTo(heard)),
+  saved: (group) => checkpoints.load(group),
+  reset: (group) => checkpoints.reset(group),
+  bury: (letter) => checkpoints.bury(letter),
+  unbury: (group, eventId) => checkpoints.unbury(group, eventId),
+  deadLetters: (group) => checkpoints.deadLetters(group),
+});
 
 type Entry = number | DeadLetter;
 
@@ -64,6 +79,10 @@ export class LmdbCheckpoints implements Checkpoints {
     assertSpace(dirname(this.path), 0);
     await committed(this.env.put(['letter', letter.group, letter.eventId], letter), dirname(this.path));
     await committed(this.env.flushed, dirname(this.path));
+  }
+
+  async unbury(group: string, eventId: string): Promise<void> {
+    await committed(this.env.remove(['letter', group, eventId]), dirname(this.path));
   }
 
   async deadLetters(group?: string): Promise<readonly DeadLetter[]> {
@@ -105,6 +124,10 @@ export class PostgresCheckpoints implements Checkpoints {
     await this.ask(`INSERT INTO bus.letters VALUES ($1, $2, $3) ${update}`, [
       ...[letter.group, letter.eventId, JSON.stringify(letter)],
     ]);
+  }
+
+  async unbury(group: string, eventId: string): Promise<void> {
+    await this.ask('DELETE FROM bus.letters WHERE name = $1 AND event_id = $2', [group, eventId]);
   }
 
   async deadLetters(group?: string): Promise<readonly DeadLetter[]> {

@@ -32,12 +32,14 @@ export async function deliver(delivery: Delivery, batch: readonly RecordedEvent[
   for (const event of batch) await deliverOne(delivery, event);
 }
 
-export async function deliverOne(delivery: Delivery, event: RecordedEvent): Promise<void> {
+/** False when the event was put aside. */
+export async function deliverOne(delivery: Delivery, event: RecordedEvent): Promise<boolean> {
   const { handler, signal, onRetry } = delivery;
   const { group, attemptsMax = Number.POSITIVE_INFINITY } = delivery.options;
   for (let attempts = 1; ; attempts++) {
     try {
-      return await handler([event]);
+      await handler([event]);
+      return true;
     } catch (error) {
       // Stopping leaves the checkpoint where it is: the event is delivered again after the next start.
       signal.throwIfAborted();
@@ -47,7 +49,7 @@ export async function deliverOne(delivery: Delivery, event: RecordedEvent): Prom
       // A log that cannot be written to is not the event's fault, and burying would lose what it stands for.
       if (attempts >= attemptsMax && !code.startsWith('STORE.')) {
         await delivery.bury({ group, position: event.position, eventId: event.id, code, message, attempts }, event);
-        return;
+        return false;
       }
       await sleep(backoffMs(attempts), undefined, { signal });
     }

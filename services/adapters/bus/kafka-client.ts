@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import kafkajs, { type Admin, type ITopicConfig, type KafkaConfig, type KafkaMessage } from 'kafkajs';
+import kafkajs, { type Admin, type ITopicConfig, type KafkaMessage } from 'kafkajs';
 import { AgonError, type Ids, isAgonError } from '../../kernel/index.js';
+import { clientSecurity, connectionError, type KafkaSecurity } from './kafka-security.js';
 import { deadLettersOf, Topics } from './message.js';
 
 const PARTITIONS = 3;
@@ -11,14 +12,18 @@ const TAIL_RECORDS = 64;
 const LEADERS_MS = 20_000;
 export const FETCH_WAIT_MS = 100;
 
-export interface KafkaOptions extends Pick<KafkaConfig, 'ssl' | 'sasl'> {
+export interface KafkaOptions {
   /** host:port of one broker or more; the others are found by asking. */
   readonly brokers: readonly string[];
+  /** TLS and who we are; in clear and nobody when left out. */
+  readonly security?: KafkaSecurity;
   readonly topics?: Topics;
   /** Of each topic of events. More give more room for reading, never another order. */
   readonly partitions?: number;
-  /** Copies of each partition; three, or as many as there are brokers. */
+  /** Copies of each partition: topics are not made before there are so many brokers. Left out, three or as many as there are. */
   readonly replication?: number;
+  /** How long partitions may be without a leader. */
+  readonly leadersMs?: number;
   /** How long a member of a group may be silent before another takes its place. Work may take longer than that. */
   readonly sessionMs?: number;
   readonly ids: Ids;
@@ -31,7 +36,7 @@ export class KafkaClient {
   private admin: Promise<Admin> | undefined;
 
   constructor(readonly options: KafkaOptions) {
-    const { brokers, ssl, sasl, topics = new Topics() } = options;
+    const { brokers, security, topics = new Topics() } = options;
     this.topics = topics;
     this.kafka = new kafkajs.Kafka({
       clientId: topics.prefix,
@@ -40,8 +45,7 @@ export class KafkaClient {
       logLevel: kafkajs.logLevel.NOTHING,
       connectionTimeout: 3_000,
       retry: { initialRetryTime: 50, maxRetryTime: 2_000, retries: 5 },
-      ...(ssl === undefined ? {} : { ssl }),
-      ...(sasl === undefined ? {} : { sasl }),
+      ...clientSecurity(security),
     });
   }
 
@@ -51,7 +55,7 @@ export class KafkaClient {
   }
 
   /** Makes the topics that are missing. Whoever publishes or reads does this first, so that the order does not matter. */
-  async ensureTopics(): Promise<void> {
+  async ensureTopics(signal?: AbortSignal): Promise<void> {
     const { events, watermark, replay } = this.topics;
     const known = new Set(await this.asAdmin((admin) => admin.listTopics()));
     const { brokers } = await this.asAdmin((admin) => admin.describeCluster());
@@ -66,7 +70,8 @@ export class KafkaClient {
         ...config,
       }).map(([key, value]) => ({ name: key, value })),
     });
-    const forever = { 'retention.ms': '-1' };
+    // Said of each topic, since the brokers' own defaults may forget by size, or all but the newest of a stream.
+    const forever = { 'retention.ms': '-1', 'retention.bytes': '-1', 'cleanup.policy': 'delete' };
     const wanted = [
       ...events.map((name) => topic(name, this.options.partitions ?? PARTITIONS, forever)),
       // A dead letter that was replayed is deleted by its key.
@@ -75,8 +80,14 @@ export class KafkaClient {
       topic(replay, 1, {}),
     ];
     const missing = wanted.filter(({ topic: name }) => !known.has(name));
+    if (missing.length > 0 && brokers.length < copies) {
+      // Copies are fixed when a topic is made, so whoever comes first must not settle for less.
+      const message = `Topics shall have ${copies} copies, and Kafka has ${brokers.length} brokers. They are waited for.`;
+      throw new AgonError('BUS.TOO_FEW_BROKERS', message, { copies, brokers: brokers.length });
+    }
     if (missing.length > 0) await this.create(missing);
-    await this.led(wanted.map(({ topic: name }) => name));
+    const names = wanted.map(({ topic: name }) => name);
+    await this.led(names, signal);
   }
 
   private async create(topics: readonly ITopicConfig[]): Promise<void> {
@@ -90,15 +101,18 @@ export class KafkaClient {
   }
 
   /** Until every partition has a leader: before that, Kafka says that there is no such topic. */
-  private async led(topics: string[]): Promise<void> {
+  private async led(topics: string[], signal?: AbortSignal): Promise<void> {
+    const { leadersMs = LEADERS_MS } = this.options;
     for (let waitedMs = 0; ; waitedMs += FETCH_WAIT_MS) {
       try {
         const found = await this.asAdmin((admin) => admin.fetchTopicMetadata({ topics }));
-        if (found.topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;
+        const alone = found.topics.find(({ partitions }) => partitions.some(({ leader }) => leader < 0));
+        if (!alone) return;
+        throw new AgonError('BUS.NO_LEADER', `A partition of ${alone.name} has no leader: its brokers are away.`);
       } catch (error) {
-        if (waitedMs >= LEADERS_MS) throw error;
+        if (waitedMs >= leadersMs) throw error;
       }
-      await sleep(FETCH_WAIT_MS);
+      await sleep(FETCH_WAIT_MS, undefined, { signal });
     }
   }
 
@@ -148,24 +162,41 @@ export class KafkaClient {
   }
 
   private async ends(topic: string): Promise<{ low: number; high: number }> {
-    const [ends] = await this.asAdmin((admin) => admin.fetchTopicOffsets(topic));
-    return { low: Number(ends?.low ?? 0), high: Number(ends?.high ?? 0) };
+    const { leadersMs = LEADERS_MS } = this.options;
+    const ask = (admin: Admin) => admin.fetchTopicOffsets(topic);
+    for (let waitedMs = 0; ; waitedMs += FETCH_WAIT_MS) {
+      try {
+        const [ends] = await (waitedMs === 0 ? this.asAdmin(ask) : this.afresh(ask));
+        return { low: Number(ends?.low ?? 0), high: Number(ends?.high ?? 0) };
+      } catch (error) {
+        // A leader may be named before it knows that it leads, and the client does not ask again by itself.
+        if (!(error as { retriable?: boolean }).retriable || waitedMs >= leadersMs) throw error;
+        await sleep(FETCH_WAIT_MS);
+      }
+    }
+  }
+
+  /** By a connection of its own, which believes nothing that an older one was told about who leads. */
+  private async afresh<T>(ask: (admin: Admin) => Promise<T>): Promise<T> {
+    const admin = await this.connected();
+    try {
+      return await ask(admin);
+    } finally {
+      await admin.disconnect();
+    }
   }
 
   private async connected(): Promise<Admin> {
     const admin = this.kafka.admin();
     try {
       await admin.connect();
+      // A door that wants a user lets everybody connect, and hangs up at the first question.
+      await admin.describeCluster();
       return admin;
     } catch (error) {
       this.admin = undefined;
-      const { brokers } = this.options;
-      throw new AgonError(
-        'BUS.UNREACHABLE',
-        `Kafka does not answer at ${brokers.join(', ')}: ${(error as Error).message}. Is it running there?`,
-        { brokers },
-        { cause: error },
-      );
+      await admin.disconnect().catch(() => {});
+      throw await connectionError(error, this.options.brokers, this.options.security);
     }
   }
 }

@@ -1,6 +1,6 @@
-import { AgonError, type DeadLetter } from '../../kernel/index.js';
+import { AgonError, type Checkpoints, type DeadLetter, type EventStore } from '../../kernel/index.js';
 import { KafkaClient, type KafkaOptions } from './kafka-client.js';
-import { deadLettersOf, headerOf, type Message, positionOf } from './message.js';
+import { deadLettersOf, encodeEvent, headerOf, type Message, positionOf } from './message.js';
 
 /** A dead letter as Kafka keeps it: what was put aside, by whom, why, and where it stood. */
 export interface KafkaLetter extends DeadLetter {
@@ -63,11 +63,20 @@ export interface LetterFilter {
   readonly eventId?: string;
 }
 
+/** Where letters are kept besides Kafka, and the log with the events that they are about. */
+export interface KeptLetters {
+  readonly checkpoints: Pick<Checkpoints, 'deadLetters'>;
+  readonly store: Pick<EventStore, 'readAll'>;
+}
+
 /** What groups had to put aside, for people to look at and to hand out again. */
 export class DeadLetters {
   private readonly client: KafkaClient;
 
-  constructor(options: KafkaOptions) {
+  constructor(
+    options: KafkaOptions,
+    private readonly kept?: KeptLetters,
+  ) {
     this.client = new KafkaClient(options);
   }
 
@@ -119,6 +128,7 @@ export class DeadLetters {
     for (const topic of this.client.topics.events.map(deadLettersOf).filter((name) => known.has(name))) {
       for (const message of standing(await this.client.read(topic))) found.push({ topic, message });
     }
+    found.push(...(await this.onlyKept(new Set(found.map(({ message }) => `${message.key}`)))));
     const wanted = found.filter(({ message }) => {
       const letter = letterOf(message);
       return (group === undefined || letter.group === group) && (eventId === undefined || letter.eventId === eventId);
@@ -130,6 +140,23 @@ export class DeadLetters {
       );
     }
     return wanted.sort((a, b) => positionOf(a.message) - positionOf(b.message));
+  }
+
+  /** Letters that Kafka does not have: another Kafka had them, or they are being replayed right now. */
+  private async onlyKept(known: ReadonlySet<string>) {
+    const { topics } = this.client;
+    const found: { topic: string; message: Message }[] = [];
+    for (const letter of (await this.kept?.checkpoints.deadLetters()) ?? []) {
+      if (known.has(`${letter.group} ${letter.eventId}`)) continue;
+      const [event] = (await this.kept?.store.readAll({ after: letter.position - 1, limit: 1 })) ?? [];
+      // The log was put back to before it, or is another one.
+      if (event?.id !== letter.eventId) continue;
+      const topic = topics.of(event.stream);
+      const message = encodeEvent(event, `/${topics.prefix}/${topics.contextOf(event.stream)}`);
+      const origin = { topic, partition: -1, offset: '-1' };
+      found.push({ topic: deadLettersOf(topic), message: buriedMessage(message, letter, origin) });
+    }
+    return found;
   }
 }
 

@@ -81,6 +81,10 @@ export class Member {
     });
   }
 
+  get active(): boolean {
+    return this.assigned;
+  }
+
   async start(): Promise<void> {
     const { consumer } = this;
     const { events, watermark, replay } = this.parts.client.topics;
@@ -111,7 +115,7 @@ export class Member {
       if (failures > 0) await sleep(backoffMs(failures), undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
       try {
-        await this.parts.client.ensureTopics();
+        await this.parts.client.ensureTopics(signal);
         await consumer.connect();
         await consumer.subscribe({ topics, fromBeginning: true });
         return await consumer.run({
@@ -239,7 +243,8 @@ export class Member {
     const { replay: topic } = this.parts.client.topics;
     const event = decodeEvent(message);
     this.origins.set(event.id, { topic, partition: 0, message });
-    await deliverOne(this.delivery, event);
+    const { group } = this.parts.options;
+    if (await deliverOne(this.delivery, event)) await this.parts.checkpoints.unbury(group, event.id);
     // A rebalance in between has read it anew: then it comes once more, as everything may.
     if (this.replays[0] !== replay) return;
     this.replays.shift();
@@ -286,13 +291,21 @@ export class Member {
 
   private async commit(now = false): Promise<void> {
     if (!this.merger || (!now && performance.now() - this.committedMs < COMMIT_MS)) return;
-    const places = this.merger.settled();
-    if (places.length === 0) return;
+    const { merger } = this;
     this.committedMs = performance.now();
-    const metadata = `${this.position}`;
-    const offsets = places.map(({ topic, partition, offset }) => ({ topic, partition, offset: `${offset}`, metadata }));
     // Only a hint: without it, more is read again after the next start, and ignored.
-    await this.consumer.commitOffsets(offsets).catch((error: unknown) => this.tell(error));
+    try {
+      // Some groups save less than they have heard. Offsets beyond what was saved would be worthless at the next start.
+      const { checkpoints, options } = this.parts;
+      const saved = await (checkpoints.saved?.(options.group) ?? checkpoints.load(options.group));
+      const upTo = Math.min(this.position, saved);
+      const offsets = merger.settled(upTo).map(({ offset, ...place }) => ({
+        ...{ ...place, offset: `${offset}`, metadata: `${upTo}` },
+      }));
+      if (offsets.length > 0) await this.consumer.commitOffsets(offsets);
+    } catch (error) {
+      this.tell(error);
+    }
   }
 
   private tell(error: unknown): void {

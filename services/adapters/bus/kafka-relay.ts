@@ -6,6 +6,7 @@ import { backoffMs } from '../relay.js';
 import { asBusError, KafkaClient, type KafkaOptions } from './kafka-client.js';
 import { AHEAD_MAX } from './merge.js';
 import { encodeEvent, encodeWatermark, positionOf, type Range } from './message.js';
+import { Unbroken } from './unbroken.js';
 
 /** A transaction is one batch a partition at most, and readers hold all of it: so it is bounded both ways. */
 const LIMITS = { events: AHEAD_MAX.events / 2, bytes: 4 * 1024 * 1024 };
@@ -20,11 +21,9 @@ export interface KafkaRelayOptions {
   readonly batchEvents?: number;
   readonly onRetry?: (error: unknown) => void;
   readonly onState?: (state: RelayState) => void;
-  /** The trace that an event belongs to, if that is known. */
-  readonly traceparentOf?: (event: RecordedEvent) => string | undefined;
 }
 
-export type RelayState = 'stand-by' | 'publishing';
+export type RelayState = 'stand-by' | 'taking over' | 'publishing';
 
 export interface KafkaRelay extends Consumer {
   state(): RelayState;
@@ -52,6 +51,7 @@ export function startKafkaRelay(options: KafkaRelayOptions): KafkaRelay {
       let held: HeldLease | undefined;
       try {
         held = await lease.acquire(signal);
+        turn('taking over');
         const from = position;
         await publishing(held).finally(() => {
           if (position > from) failures = 0;
@@ -69,8 +69,8 @@ export function startKafkaRelay(options: KafkaRelayOptions): KafkaRelay {
   }
 
   async function publishing(held: HeldLease): Promise<void> {
-    await client.ensureTopics();
-    const publisher = await Publisher.open(client, options);
+    await client.ensureTopics(signal);
+    const publisher = await Publisher.open(client);
     try {
       position = publisher.position;
       const last = await options.store.lastPosition();
@@ -84,7 +84,9 @@ export function startKafkaRelay(options: KafkaRelayOptions): KafkaRelay {
       turn('publishing');
       const over = AbortSignal.any([signal, held.lost]);
       const { batchEvents = BATCH_EVENTS } = options;
+      const unbroken = new Unbroken(options.store, position);
       const tail = options.store.subscribe({ after: position, batchSize: batchEvents }, async (events) => {
+        await unbroken.check(events);
         for (const part of parted(publisher.encoded(events), LIMITS)) {
           if (over.aborted) return;
           await publisher.publish(part);
@@ -147,12 +149,11 @@ class Publisher {
     private readonly client: KafkaClient,
     private readonly producer: Producer,
     private readonly partitions: ReadonlyMap<string, PartitionMetadata[]>,
-    private readonly traceparentOf: KafkaRelayOptions['traceparentOf'],
     public position: number,
   ) {}
 
   /** The order matters: nobody else can publish any more before we look at how far they came. */
-  static async open(client: KafkaClient, { traceparentOf }: KafkaRelayOptions): Promise<Publisher> {
+  static async open(client: KafkaClient): Promise<Publisher> {
     const producer = client.kafka.producer({
       transactionalId: `${client.topics.prefix}.relay`,
       idempotent: true,
@@ -170,7 +171,7 @@ class Publisher {
         admin.fetchTopicMetadata({ topics: [...client.topics.events] }),
       );
       const partitions = new Map(topics.map(({ name, partitions: all }) => [name, all]));
-      return new Publisher(client, producer, partitions, traceparentOf, last ? positionOf(last) : 0);
+      return new Publisher(client, producer, partitions, last ? positionOf(last) : 0);
     } catch (error) {
       await producer.disconnect().catch(() => {});
       throw error;
@@ -182,7 +183,7 @@ class Publisher {
     return events.map((event) => {
       const topic = topics.of(event.stream);
       const source = `/${topics.prefix}/${topics.contextOf(event.stream)}`;
-      const message = encodeEvent(event, source, this.traceparentOf?.(event));
+      const message = encodeEvent(event, source);
       const partitionMetadata = this.partitions.get(topic) ?? [];
       const partition = this.partitionOf({ topic, partitionMetadata, message });
       const bytes = HEADERS_BYTES + Buffer.byteLength(message.value);

@@ -9,7 +9,7 @@ import { AgonError, NO_STREAM, type RecordedEvent, randomIds } from '../../kerne
 import { MemoryLease } from '../lease.js';
 import { MemoryEventStore } from '../store/memory.js';
 import { busContract } from './bus.contract.js';
-import { MemoryCheckpoints } from './checkpoints.js';
+import { heldBack, MemoryCheckpoints } from './checkpoints.js';
 import { KafkaBus } from './kafka.js';
 import { KafkaClient, type KafkaOptions } from './kafka-client.js';
 import { DeadLetters } from './kafka-letters.js';
@@ -240,6 +240,7 @@ if (missing) {
       });
       await soon(() => consumer.position() === 3);
       const letters = new DeadLetters(arena);
+      expect(await checkpoints.deadLetters()).toHaveLength(1);
       const expected = { group: 'policy.x', position: 2, type: 'Noted', code: 'TEST.BROKEN', attempts: 2 };
       const listed = await letters.list();
       expect(listed).toMatchObject([{ ...expected, origin: { topic: arena.topics.of('note-a'), offset: '1' } }]);
@@ -254,8 +255,63 @@ if (missing) {
       await soon(() => seen.length === 3);
       expect(seen).toEqual([1, 3, 2]);
       expect(await letters.list()).toEqual([]);
+      await expect.poll(() => checkpoints.deadLetters(), { timeout: 20_000 }).toEqual([]);
       await letters.close();
       await bus.close();
+      await relay.stop();
+    });
+
+    it('replays a letter that another Kafka had, from where the group keeps it and from the log', async () => {
+      const { store, arena, relay } = relayed();
+      await noted(store, 'note-a', 3);
+      const [, event] = await store.readAll();
+      const checkpoints = new MemoryCheckpoints();
+      const letter = {
+        group: 'policy.x',
+        position: 2,
+        eventId: `${event?.id}`,
+        code: 'X.Y',
+        message: 'no',
+        attempts: 3,
+      };
+      await checkpoints.save('policy.x', 3);
+      for (const each of [letter, { ...letter, eventId: 'of another log' }]) await checkpoints.bury(each);
+      const bus = new KafkaBus(arena, checkpoints);
+      const seen: unknown[] = [];
+      const consumer = await bus.consume({ group: 'policy.x' }, async (events) => void seen.push(...events));
+      await soon(() => consumer.active?.() === true);
+      const letters = new DeadLetters(arena, { checkpoints, store });
+      expect(await letters.list()).toMatchObject([{ ...letter, type: 'Noted', stream: 'note-a' }]);
+      await letters.replay({ group: 'policy.x' });
+      await soon(() => seen.length > 0);
+      expect(seen).toEqual([event]);
+      await expect.poll(() => letters.list(), { timeout: 20_000 }).toEqual([]);
+      await letters.close();
+      await bus.close();
+      await relay.stop();
+    });
+
+    it('notes no place beyond what a group has saved, which may be less than it has heard', async () => {
+      const { store, arena, relay } = relayed();
+      await noted(store, 'note-a', 3);
+      await soon(() => relay.position() === 3);
+      await noted(store, 'note-b', 3);
+      await soon(() => relay.position() === 6);
+      const checkpoints = new MemoryCheckpoints();
+      const bus = new KafkaBus(
+        arena,
+        heldBack(checkpoints, (heard) => Math.min(heard, 4)),
+      );
+      const consumer = await bus.consume({ group: 'runner' }, async () => {});
+      await soon(() => consumer.position() === 6);
+      await bus.close();
+      expect(await checkpoints.load('runner')).toBe(4);
+      const client = new KafkaClient(arena);
+      const groupId = `${arena.topics.prefix}.runner`;
+      const topics = [arena.topics.watermark];
+      const [kept] = await client.asAdmin((admin) => admin.fetchOffsets({ groupId, topics }));
+      expect(kept?.partitions).toMatchObject([{ metadata: '4' }]);
+      await client.close();
       await relay.stop();
     });
   });

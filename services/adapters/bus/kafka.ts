@@ -27,7 +27,7 @@ export class KafkaBus implements Bus {
       await member.stop();
       this.members.delete(member);
     };
-    return { stop, done: member.done, position: () => member.position };
+    return { stop, done: member.done, position: () => member.position, active: () => member.active };
   }
 
   async close(): Promise<void> {

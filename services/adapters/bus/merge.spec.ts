@@ -150,19 +150,46 @@ describe('merging partitions by position', () => {
     mark(merger, 1);
     merger.next(10);
     merger.done(2);
-    expect(merger.settled()).toEqual([]);
+    expect(merger.settled(Number.MAX_SAFE_INTEGER)).toEqual([]);
     merger.done(3);
-    expect(merger.settled()).toEqual([
+    expect(merger.settled(Number.MAX_SAFE_INTEGER)).toEqual([
       { topic: 't0', partition: 0, offset: 2 },
       { topic: 't1', partition: 0, offset: 1 },
       { topic: MARKS, partition: 0, offset: 1 },
     ]);
     merger.done(5);
-    expect(merger.settled()).toEqual([
+    expect(merger.settled(Number.MAX_SAFE_INTEGER)).toEqual([
       { topic: 't1', partition: 0, offset: 4 },
       { topic: MARKS, partition: 0, offset: 3 },
     ]);
-    expect(merger.settled()).toEqual([]);
+    expect(merger.settled(Number.MAX_SAFE_INTEGER)).toEqual([]);
+  });
+
+  it('lets reading start no later than what was saved, however much was heard', () => {
+    const merger = new Merger<number>(MARKS, 0);
+    feed(merger, 't0');
+    feed(merger, 't1');
+    mark(merger, 0);
+    mark(merger, 1);
+    merger.next(10);
+    merger.done(5);
+    expect(merger.settled(2)).toEqual([]);
+    expect(merger.settled(4)).toContainEqual({ topic: MARKS, partition: 0, offset: 1 });
+    expect(merger.settled(5)).toContainEqual({ topic: MARKS, partition: 0, offset: 3 });
+  });
+
+  it('remembers where to start again with bounds, never ahead of what was saved', () => {
+    const merger = new Merger<number>(MARKS, 0);
+    for (let i = 0; i < 20_000; i++) {
+      merger.add('t0', 0, [{ offset: i, position: i + 1, what: i }]);
+      merger.addWatermark(i, { after: i, position: i + 1, ranges: [['t0', 0, i, 1]] });
+      merger.next(10);
+      merger.done(i + 1);
+    }
+    const [events, marks] = merger.settled(15_001);
+    expect(events?.offset).toBe(marks?.offset);
+    expect(events?.offset).toBeLessThanOrEqual(15_001);
+    expect(events?.offset).toBeGreaterThan(14_990);
   });
 
   it('refuses to skip: a record that is missing is an error', () => {

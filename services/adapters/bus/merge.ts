@@ -18,6 +18,8 @@ export interface Place {
 /** A partition may run ahead of the others by this much. More than the largest transaction, or it could wait for ever. */
 export const AHEAD_MAX = { events: 8_192, watermarks: 4_096 } as const;
 const READY_MIN = 8_192;
+/** Watermarks that are remembered while a group holds its checkpoint back. */
+const PASSED_MAX = 8_192;
 
 interface Lane<T> {
   records: Carried<T>[];
@@ -28,6 +30,24 @@ interface Lane<T> {
   floor: number;
 }
 
+interface Passed {
+  readonly position: number;
+  readonly places: readonly Place[];
+}
+
+/** Half of them, each with what the one before it knew: coarser, and never ahead of its position. */
+function thinned(passed: readonly Passed[]): Passed[] {
+  const half: Passed[] = [];
+  for (let i = 0; i < passed.length; i += 2) {
+    const [first, second] = [passed[i], passed[i + 1]];
+    const both = [...(first?.places ?? []), ...(second?.places ?? [])];
+    const places = new Map(both.map((place) => [keyOf(place.topic, place.partition), place]));
+    const last = second ?? first;
+    if (last) half.push({ position: last.position, places: [...places.values()] });
+  }
+  return half;
+}
+
 /**
  * Puts the partitions' records back into the order of the log. Events are handed out once a watermark says that none
  * before them is missing, and only if every record that it names has been read: nothing is skipped by mistake.
@@ -35,8 +55,7 @@ interface Lane<T> {
 export class Merger<T> {
   private readonly lanes = new Map<string, Lane<T>>();
   private readonly watermarks: { readonly next: number; readonly watermark: Watermark }[] = [];
-  private readonly passed: { readonly position: number; readonly places: readonly Place[] }[] = [];
-  private readonly places = new Map<string, Place>();
+  private passed: Passed[] = [];
   private ready: Carried<T>[] = [];
   /** Up to here all events are either delivered or ready. */
   private complete: number;
@@ -100,17 +119,16 @@ export class Merger<T> {
     this.delivered = to;
     const left = this.ready.findIndex(({ position }) => position > to);
     this.ready = left === -1 ? [] : this.ready.slice(left);
-    while (this.passed[0] && this.passed[0].position <= to) {
-      for (const place of this.passed.shift()?.places ?? [])
-        this.places.set(keyOf(place.topic, place.partition), place);
-    }
+    if (this.passed.length > PASSED_MAX) this.passed = thinned(this.passed);
   }
 
-  /** Where reading can start the next time; only what has changed since it was last asked for. */
-  settled(): Place[] {
-    const places = [...this.places.values()];
-    this.places.clear();
-    return places;
+  /** Where reading can start the next time to find all beyond `to`; only what has changed since it was last asked for. */
+  settled(to: number): Place[] {
+    const places = new Map<string, Place>();
+    while (this.passed[0] && this.passed[0].position <= Math.min(to, this.delivered)) {
+      for (const place of this.passed.shift()?.places ?? []) places.set(keyOf(place.topic, place.partition), place);
+    }
+    return [...places.values()];
   }
 
   private advance(readyMax: number): void {

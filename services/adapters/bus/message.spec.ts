@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chain } from '../../kernel/fixtures.js';
-import { type RecordedEvent, recomputeHash } from '../../kernel/index.js';
+import { callerOf, type RecordedEvent, recomputeHash, spanIdOf, traceIdOf } from '../../kernel/index.js';
 import { chosenOf } from './kafka-group.js';
 import { buriedMessage, letterOf, standing } from './kafka-letters.js';
 import { parted } from './kafka-relay.js';
@@ -35,8 +35,7 @@ describe('an event on Kafka', () => {
 
   it('is a CloudEvent in binary mode, keyed by its stream', () => {
     const sent = event();
-    const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
-    expect(encodeEvent(sent, '/agon/wallet', trace)).toMatchObject({
+    expect(encodeEvent(sent, '/agon/wallet')).toMatchObject({
       key: 'wallet-ada',
       value: '{"note":"ä"}',
       headers: {
@@ -48,10 +47,14 @@ describe('an event on Kafka', () => {
         ce_subject: 'wallet-ada',
         ce_time: sent.time,
         ce_position: '42',
-        traceparent: trace,
       },
     });
-    expect(Object.keys(encodeEvent(sent, '/agon/wallet').headers)).not.toContain('traceparent');
+  });
+
+  it('belongs to the trace of what it follows from, at its own place', () => {
+    const sent = event();
+    const { traceparent } = encodeEvent(sent, '/agon/wallet').headers;
+    expect(callerOf(traceparent)).toEqual({ traceId: traceIdOf(sent.meta.correlationId), spanId: spanIdOf(sent.id) });
   });
 
   it('is refused by name when something else writes to the topic', () => {
@@ -85,7 +88,8 @@ describe('topics', () => {
     expect(topics.events).toEqual(expect.arrayContaining(contexts.map((context) => `agon.${context}.events.v1`)));
     for (const context of contexts) {
       const commands = readFileSync(join(services, context, 'commands.ts'), 'utf8');
-      const [, category] = /`([a-z]+)-\$\{/.exec(commands) ?? [];
+      // One stream for each of something, or one for all.
+      const [, category] = /`([a-z]+)-\$\{|'([a-z]+)-registry'/.exec(commands)?.filter(Boolean) ?? [];
       expect([context, topics.contextOf(`${category}-1`)]).toEqual([context, context]);
     }
   });

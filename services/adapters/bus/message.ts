@@ -1,4 +1,4 @@
-import { AgonError, type EventMeta, type RecordedEvent } from '../../kernel/index.js';
+import { AgonError, type EventMeta, type RecordedEvent, spanIdOf, traceIdOf } from '../../kernel/index.js';
 
 /** Which context owns a stream, by what its name begins with. Other streams share a topic of their own. */
 const CONTEXTS: Readonly<Record<string, string>> = {
@@ -8,6 +8,8 @@ const CONTEXTS: Readonly<Record<string, string>> = {
   wallet: 'wallet',
   payments: 'payments',
   runner: 'runners',
+  session: 'sessions',
+  webhooks: 'webhooks',
 };
 const OTHER = 'other';
 
@@ -53,7 +55,7 @@ export interface Message {
  * An event as a CloudEvent in Kafka's binary mode: the data is the value, and everything else is in the headers. What
  * CloudEvents has no attribute for is an extension, so that a reader in any language can check the hash.
  */
-export function encodeEvent(event: RecordedEvent, source: string, traceparent?: string) {
+export function encodeEvent(event: RecordedEvent, source: string) {
   return {
     key: event.stream,
     value: JSON.stringify(event.data),
@@ -71,7 +73,8 @@ export function encodeEvent(event: RecordedEvent, source: string, traceparent?: 
       ce_meta: JSON.stringify(event.meta),
       ce_prevhash: event.prevHash,
       ce_hash: event.hash,
-      ...(traceparent === undefined ? {} : { traceparent }),
+      // Where the trace of it stands once it is recorded: whoever reads it in another system goes on from there.
+      traceparent: `00-${traceIdOf(event.meta.correlationId)}-${spanIdOf(event.id)}-01`,
     },
   };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningRedis, startRedis, whyNoRedis } from '../../../ops/engines/redis.js';
-import type { RateLimits } from '../../kernel/index.js';
+import type { Quotas, RateLimits } from '../../kernel/index.js';
 import { MemoryLimits } from './memory.js';
 import { RedisLimits } from './redis.js';
 
@@ -18,8 +18,16 @@ const allowed = async (limits: RateLimits, name: string, times: number) => {
   return taken.filter(({ ok }) => ok).length;
 };
 
-/** What every kind of limits must do. `make` gives two that share their buckets, as two processes would. */
-function rateLimitsContract(kind: string, make: () => readonly [RateLimits, RateLimits]): void {
+type Limits = RateLimits & Quotas;
+
+const claimOf = (name: string, known = 0) => ({ name, max: 5, known, keepMs: 3_600_000 });
+const claimed = async (limits: Quotas, times: number, ...names: string[]) => {
+  const all = await Promise.all(Array.from({ length: times }, () => limits.claim(names.map((name) => claimOf(name)))));
+  return all.filter(({ ok }) => ok).length;
+};
+
+/** What every kind of limits must do. `make` gives two that share what they count, as two processes would. */
+function rateLimitsContract(kind: string, make: () => readonly [Limits, Limits]): void {
   describe(`rate limits in ${kind}`, () => {
     it('let a burst through, and not one more', async () => {
       const [limits] = make();
@@ -62,6 +70,49 @@ function rateLimitsContract(kind: string, make: () => readonly [RateLimits, Rate
       const name = newName();
       const both = await Promise.all([allowed(one, name, 20), allowed(other, name, 20)]);
       expect((both[0] ?? 0) + (both[1] ?? 0)).toBe(5);
+    });
+  });
+
+  describe(`counts in ${kind}`, () => {
+    it('let so many claim one, and not one more, also two who share them', async () => {
+      const [one, other] = make();
+      const name = newName();
+      const both = await Promise.all([claimed(one, 20, name), claimed(other, 20, name)]);
+      expect((both[0] ?? 0) + (both[1] ?? 0)).toBe(5);
+      expect(await other.claim([claimOf(name)])).toEqual({ ok: false, name, used: 5 });
+    });
+
+    it('count what can be seen, and what was claimed and cannot be seen yet, and neither twice', async () => {
+      const [limits] = make();
+      const name = newName();
+      expect(await limits.claim([claimOf(name, 5)])).toEqual({ ok: false, name, used: 5 });
+      for (const known of [2, 2, 3]) expect(await limits.claim([claimOf(name, known)])).toMatchObject({ ok: true });
+      expect(await limits.claim([claimOf(name, 4)])).toEqual({ ok: false, name, used: 5 });
+    });
+
+    it('claim all or nothing, and say what there is too much of', async () => {
+      const [limits] = make();
+      const [free, full] = [newName(), newName()];
+      expect(await claimed(limits, 5, full)).toBe(5);
+      expect(await limits.claim([claimOf(free), claimOf(full)])).toEqual({ ok: false, name: full, used: 5 });
+      expect(await claimed(limits, 9, free)).toBe(5);
+    });
+
+    it('take back what came to nothing, once', async () => {
+      const [one, other] = make();
+      const name = newName();
+      const last = await one.claim([{ ...claimOf(name, 4) }]);
+      expect(await claimed(other, 1, name)).toBe(0);
+      if (last.ok) for (let i = 0; i < 3; i++) await last.release();
+      expect(await claimed(other, 3, name)).toBe(1);
+    });
+
+    it('forget what was claimed in time', async () => {
+      const [limits] = make();
+      const name = newName();
+      const short = { ...claimOf(name, 4), keepMs: 1 };
+      expect(await limits.claim([short])).toMatchObject({ ok: true });
+      await expect.poll(async () => (await limits.claim([short])).ok, { interval: 5 }).toBe(true);
     });
   });
 }
@@ -119,7 +170,7 @@ if (missing) {
   rateLimitsContract('Redis', () => {
     const never = new MemoryLimits(() => 0, 0);
     const [one, other] = connections.map((redis) => new RedisLimits(redis, never));
-    return [one as RateLimits, other as RateLimits];
+    return [one as Limits, other as Limits];
   });
 
   describe('rate limits in Redis', () => {
@@ -138,7 +189,8 @@ if (missing) {
       const heard: unknown[] = [];
       const limits = new RedisLimits(redis, new MemoryLimits(() => 0), (error) => heard.push(error));
       expect(await allowed(limits, newName(), 9)).toBe(5);
-      expect(heard).toHaveLength(9);
+      expect(await claimed(limits, 9, newName())).toBe(5);
+      expect(heard).toHaveLength(18);
     });
   });
 }

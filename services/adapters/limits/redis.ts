@@ -1,15 +1,15 @@
 import type { Redis } from 'ioredis';
-import type { Rate, RateLimits, Taken } from '../../kernel/index.js';
+import type { Claim, Claimed, Quotas, Rate, RateLimits, Taken } from '../../kernel/index.js';
 
 /**
- * Token buckets in Redis, shared by every gateway. A bucket is one hash, changed by one script, and the time is that of
- * Redis, so that neither two gateways at once nor a clock that is wrong lets more through. When Redis does not answer,
- * each gateway limits on its own: callers are served, and floods still meet a bound.
+ * Token buckets and counts in Redis, shared by every gateway. A bucket is one hash, changed by one script, and the time
+ * is that of Redis, so that neither two gateways at once nor a clock that is wrong lets more through. When Redis does not
+ * answer, each gateway limits on its own: callers are served, and floods still meet a bound.
  */
-export class RedisLimits implements RateLimits {
+export class RedisLimits implements RateLimits, Quotas {
   constructor(
     private readonly redis: Redis,
-    private readonly alone: RateLimits,
+    private readonly alone: RateLimits & Quotas,
     private readonly onLost: (error: unknown) => void = () => {},
     private readonly prefix = 'agon:limits',
   ) {}
@@ -24,7 +24,43 @@ export class RedisLimits implements RateLimits {
       return this.alone.take(name, rate, tokens);
     }
   }
+
+  async claim(claims: readonly Claim[]): Promise<Claimed> {
+    // The braces keep all counts in one place of a Redis that is several: one script changes them together.
+    const keys = claims.map(({ name }) => `${this.prefix}:{counts}:${name}`);
+    try {
+      const args = claims.flatMap(({ max, known, keepMs }) => [max, known, keepMs]);
+      const [refused, used] = (await this.redis.eval(CLAIM, keys.length, ...keys, ...args)) as [number, number];
+      const full = claims[refused - 1];
+      return full ? { ok: false, name: full.name, used } : { ok: true, release: () => this.#release(keys.splice(0)) };
+    } catch (error) {
+      this.onLost(error);
+      return this.alone.claim(claims);
+    }
+  }
+
+  /** What cannot be given back is forgotten in time. */
+  async #release(keys: readonly string[]): Promise<void> {
+    await this.redis.eval(RELEASE, keys.length, ...keys).catch(this.onLost);
+  }
 }
+
+/** Returns (0, 0), or (which of them, counted from 1; how many there are). */
+const CLAIM = `
+local counted = {}
+for i, key in ipairs(KEYS) do
+  counted[i] = math.max(tonumber(redis.call('GET', key) or 0), tonumber(ARGV[3 * i - 1]))
+  if counted[i] >= tonumber(ARGV[3 * i - 2]) then return { i, counted[i] } end
+end
+for i, key in ipairs(KEYS) do redis.call('SET', key, counted[i] + 1, 'PX', ARGV[3 * i]) end
+return { 0, 0 }
+`;
+
+const RELEASE = `
+for _, key in ipairs(KEYS) do
+  if tonumber(redis.call('GET', key) or 0) > 0 then redis.call('DECR', key) end
+end
+`;
 
 /** Returns (1, tokens left) or (0, milliseconds to wait). A bucket that has had time to fill up again is forgotten. */
 const TAKE = `

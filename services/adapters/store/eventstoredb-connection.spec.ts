@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { KEYS, openDoor, urlOf } from '../../../gateway/eventstore/door.contract.js';
 import { chain, headAfter } from '../../kernel/fixtures.js';
@@ -5,7 +6,7 @@ import { NO_STREAM, type RecordedEvent, type SealedEvent, seal } from '../../ker
 import { EventStoreDbStore } from './eventstoredb.js';
 import { addressOf, shownAddress } from './eventstoredb-address.js';
 import { MemoryEventStore } from './memory.js';
-import { until } from './subscription.contract.js';
+import { fillWithMany, MANY, stalling, until } from './subscription.contract.js';
 
 describe('eventstoredb, over a connection', () => {
   const opened: { close(): Promise<void> }[] = [];
@@ -37,6 +38,28 @@ describe('eventstoredb, over a connection', () => {
       await subscription.stop();
       await door.close();
       expect(seen).toEqual(await log.readAll());
+    });
+
+    it('brings again what was on its way to a follower that stood still when it broke', async () => {
+      const log = kept(new MemoryEventStore());
+      await fillWithMany(log);
+      let door = await openDoor(log);
+      const port = Number(door.address.split(':')[1]);
+      const store = kept(await EventStoreDbStore.open(urlOf(door)));
+      const seen: number[] = [];
+      const stall = stalling(3, async () => {
+        await sleep(250);
+        await door.close();
+        door = await openDoor(log, { port });
+      });
+      const subscription = store.subscribe({ after: 0, batchSize: 1 }, async ([event]) => {
+        seen.push(event?.position ?? 0);
+        await stall(seen.length);
+      });
+      await until(() => seen.at(-1) === MANY);
+      await subscription.stop();
+      await door.close();
+      expect(seen).toEqual(Array.from({ length: MANY }, (_, i) => i + 1));
     });
 
     it('appends and reads as soon as somebody answers again', async () => {

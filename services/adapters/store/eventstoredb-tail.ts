@@ -22,12 +22,15 @@ export class Tail implements Followable {
   private live: AllStreamSubscription | undefined;
   private fault: { readonly error: unknown } | undefined;
   private failures = 0;
+  /** How far the server has looked, wanted or not; nothing at or below it is still on its way to us. */
+  private checkpoint = 0;
 
   constructor(
     private readonly client: EventStoreDBClient,
     private readonly filter: Filter,
     private readonly recorded: (resolved: ResolvedEvent) => RecordedEvent,
-    private seen: number,
+    /** The last event that has arrived here. Only what is at or below it may be taken for a repetition. */
+    private delivered: number,
   ) {}
 
   async readAll({ limit }: { limit: number }): Promise<readonly RecordedEvent[]> {
@@ -51,10 +54,11 @@ export class Tail implements Followable {
   }
 
   private connect(): void {
-    const at = BigInt(this.seen);
-    const fromPosition = this.seen === 0 ? ('start' as const) : { commit: at, prepare: at };
-    const checkpointReached = async (_live: unknown, { commit }: { commit: bigint }) => {
-      this.seen = Math.max(this.seen, Number(commit));
+    const at = BigInt(Math.max(this.delivered, this.checkpoint));
+    const fromPosition = at === 0n ? ('start' as const) : { commit: at, prepare: at };
+    const checkpointReached = async (live: AllStreamSubscription, { commit }: { commit: bigint }) => {
+      // A checkpoint overtakes the events that wait in the client while we are paused: it says nothing about those.
+      if (this.live === live && live.readableLength === 0) this.checkpoint = Number(commit);
     };
     const filter = { ...this.filter, checkpointInterval: CHECKPOINT_WINDOWS, checkpointReached };
     const live = this.client.subscribeToAll({ fromPosition, filter: filter as Filter });
@@ -64,8 +68,8 @@ export class Tail implements Followable {
       try {
         const event = this.recorded(resolved);
         // A server that begins with the event it was given, and not after it, must not make it come twice.
-        if (event.position <= this.seen) return;
-        this.seen = event.position;
+        if (event.position <= this.delivered) return;
+        this.delivered = event.position;
         this.failures = 0;
         this.arrived.push(event);
       } catch (error) {

@@ -17,6 +17,7 @@ import { checkShape, fits, repeatedOrConflict } from './append-rules.js';
 import { corrupt, countEvents, decodeBlock, encodeBlock } from './block.js';
 import { discardIndex, type LogEnvironment, openIndex, openLog } from './environments.js';
 import { follow, Growth } from './follow.js';
+import { Gate } from './gate.js';
 import { probe } from './probe.js';
 import { asStoreError, assertSpace, committed } from './store-error.js';
 import { StreamIndex } from './stream-index.js';
@@ -57,6 +58,7 @@ export class LmdbEventStore implements EventStore {
     private readonly folder: string,
     private readonly log: LogEnvironment,
     private readonly index: StreamIndex,
+    private readonly gate: Gate,
     private readonly readOnly: boolean,
   ) {
     this.durable = this.indexTail();
@@ -73,14 +75,19 @@ export class LmdbEventStore implements EventStore {
       const { indexIsWhole } = await probe(folder, 'write');
       if (!indexIsWhole) discardIndex(folder);
     }
-    const opened: { close(): Promise<void> }[] = [];
+    const gate = Gate.of(folder);
+    const opened: { close(): Promise<void> }[] = [gate];
     const kept = <T extends { close(): Promise<void> }>(env: T) => {
       opened.push(env);
       return env;
     };
     try {
-      const index = new StreamIndex(folder, kept(openIndex(folder, readOnly)), readOnly);
-      return new LmdbEventStore(folder, kept(openLog(folder, readOnly)), index, readOnly);
+      const files = gate.opening(() => ({
+        index: kept(openIndex(folder, readOnly)),
+        log: kept(openLog(folder, readOnly)),
+      }));
+      const index = new StreamIndex(folder, files.index, gate, readOnly);
+      return new LmdbEventStore(folder, files.log, index, gate, readOnly);
     } catch (error) {
       // LMDB knows open files by their inode: one left open would be served again in place of the file that replaces it.
       for (const env of opened) await env.close();
@@ -180,7 +187,10 @@ export class LmdbEventStore implements EventStore {
     this.closed = true;
     await this.flushing?.catch(() => {});
     // An index that could not be written is read again from the log; it must not keep the log open.
-    await this.index.close().finally(() => this.log.close());
+    await this.index
+      .close()
+      .finally(() => this.log.close())
+      .finally(() => this.gate.close());
   }
 
   private async flush(): Promise<void> {
@@ -213,7 +223,8 @@ export class LmdbEventStore implements EventStore {
     const at = this.durable + 1;
     const block = encodeBlock(eventsOf(batch), at);
     assertSpace(this.folder, block.length);
-    const free = await committed(this.log.put(at, block, { noOverwrite: true }), this.folder);
+    const put = () => this.log.put(at, block, { noOverwrite: true });
+    const free = await committed(this.gate.committing(put), this.folder);
     if (!free) {
       throw new AgonError(
         'STORE.ANOTHER_WRITER',

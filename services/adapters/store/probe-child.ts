@@ -3,6 +3,7 @@ import { argv, exit } from 'node:process';
 import { asAgonError } from '../../kernel/errors.js';
 import { corrupt, decodeBlock } from './block.js';
 import { indexPath, openIndex, openLog, rehearseWrite } from './environments.js';
+import { Gate } from './gate.js';
 import { asStoreError } from './store-error.js';
 import { markOf, StreamIndex } from './stream-index.js';
 
@@ -11,15 +12,20 @@ import { markOf, StreamIndex } from './stream-index.js';
 const [folder = '', mode] = argv.slice(2);
 const say = (line: string) => writeSync(1, `${line}\n`);
 
+const gate = Gate.of(folder);
 const marks: number[] = [];
 try {
-  const log = openLog(folder, true);
+  const log = gate.opening(() => openLog(folder, true));
   for (const { key, value } of log.getRange({})) {
     if (key !== marks.length + 1) throw corrupt(marks.length + 1, 'is missing');
     for (const event of decodeBlock(value, key)) marks.push(markOf(event));
   }
   await log.close();
-  if (mode === 'write') await rehearseWrite(openLog(folder, false), marks.length + 1);
+  if (mode === 'write')
+    await rehearseWrite(
+      gate.opening(() => openLog(folder, false)),
+      marks.length + 1,
+    );
 } catch (error) {
   const { code, message, details } = asStoreError(asAgonError(error).cause ?? error);
   say(JSON.stringify({ code, message, details }));
@@ -28,9 +34,13 @@ try {
 say('log');
 
 if (existsSync(indexPath(folder))) {
-  const index = openIndex(folder, true);
-  if (!new StreamIndex(folder, index, true).agreesWith(marks)) exit(0);
+  const index = gate.opening(() => openIndex(folder, true));
+  if (!new StreamIndex(folder, index, gate, true).agreesWith(marks)) exit(0);
   await index.close();
-  if (mode === 'write') await rehearseWrite(openIndex(folder, false), ['rehearsal', 0]);
+  if (mode === 'write')
+    await rehearseWrite(
+      gate.opening(() => openIndex(folder, false)),
+      ['rehearsal', 0],
+    );
 }
 say('index');

@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib';
 import { AgonError } from '../../kernel/errors.js';
 import type { RecordedEvent, SealedEvent } from '../../kernel/event.js';
 import type { IndexFile } from './environments.js';
+import type { Gate } from './gate.js';
 import { assertSpace, committed } from './store-error.js';
 
 /** Consecutive revisions of a stream and where they stand in the log. */
@@ -31,6 +32,7 @@ export class StreamIndex {
   constructor(
     private readonly folder: string,
     private readonly env: IndexFile,
+    private readonly gate: Gate,
     private readonly readOnly: boolean,
   ) {}
 
@@ -132,11 +134,14 @@ export class StreamIndex {
     this.pendingEvents = 0;
     try {
       assertSpace(this.folder, 0);
-      const write = this.env.transaction(() => {
-        for (const [stream, run] of this.writing) void this.env.put([stream, run.firstRevision], encode(run.positions));
-        void this.env.put(CHECKPOINT, encode([position]));
-      });
-      await committed(write, this.folder);
+      const write = () =>
+        this.env.transaction(() => {
+          for (const [stream, run] of this.writing) {
+            void this.env.put([stream, run.firstRevision], encode(run.positions));
+          }
+          void this.env.put(CHECKPOINT, encode([position]));
+        });
+      await committed(this.gate.committing(write), this.folder);
       this.writing = new Map();
       this.failure = undefined;
     } catch (error) {

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { chain, headAfter } from '../../kernel/fixtures.js';
 import { AgonError, type EventStore, NO_STREAM, type RecordedEvent } from '../../kernel/index.js';
@@ -6,6 +6,24 @@ import { AgonError, type EventStore, NO_STREAM, type RecordedEvent } from '../..
 /** Waits for something to become true; the test's own time limit is what fails it. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn();
+}
+
+/** Ten thousand events: more than any store holds back for a follower that is slow. */
+export const MANY = 10_000;
+let many: ReturnType<typeof chain>[] | undefined;
+export async function fillWithMany(store: EventStore): Promise<void> {
+  many ??= Array.from({ length: MANY / 400 }, (_, i) => chain(`many-${i}`, 400));
+  await Promise.all(many.map((events, i) => store.append(`many-${i}`, NO_STREAM, events)));
+}
+
+/** Stands still a few times, long enough for whatever is behind it to fill up; never at a round number of events. */
+export function stalling(times = 3, stall: () => Promise<unknown> = () => sleep(250)) {
+  let left = times;
+  return async (seen: number) => {
+    if (left === 0 || seen % 256 < 241) return;
+    left -= 1;
+    await stall();
+  };
 }
 
 const upTo = (last: number, after = 0) => Array.from({ length: last - after }, (_, i) => after + i + 1);
@@ -56,6 +74,22 @@ export function subscriptionContract(current: () => EventStore): void {
       await Promise.all(followers.map((follower) => follower.subscription.stop()));
       expect(followers.map((follower) => follower.positions())).toEqual([upTo(60), upTo(60), upTo(60, 10)]);
     });
+
+    it.each([1, 256, 700, 2_048])(
+      'loses nothing of a long log while its handler stalls, %i at a time',
+      async (size) => {
+        await fillWithMany(current());
+        const seen: number[] = [];
+        const stall = stalling();
+        const subscription = current().subscribe({ after: 0, batchSize: size }, async (events) => {
+          seen.push(...events.map(({ position }) => position));
+          await stall(seen.length);
+        });
+        await until(() => seen.at(-1) === MANY);
+        await subscription.stop();
+        expect(seen).toEqual(upTo(MANY));
+      },
+    );
 
     it('waits beyond the end for what is not there yet', async () => {
       await fill('note-a', 2);
