@@ -1,17 +1,37 @@
 import { z } from 'zod';
-import { actsFor, defineCommand, slug, text } from '../kernel/index.js';
-import { apiKeyId, scopes, secretHash } from './events.js';
+import { type Actor, actsFor, defineCommand, isStaff, slug, text } from '../kernel/index.js';
+import { accountEvents, apiKeyId, factor, memberRole, scopes, secretHash } from './events.js';
 
+const { specs } = accountEvents;
 const stream = (data: { accountId: string }) => `account-${data.accountId}`;
+const itself = (actor: Actor, data: { accountId: string }) => actsFor(actor, data.accountId, 'owner');
+
+/** The organisation whose operators, auditors and admins run this arena. */
+export const STAFF = 'staff';
+/** Whoever holds the token in the data folder. No account has this name. */
+export const MACHINE = 'operator';
+
+const displayName = z.string().trim().pipe(text(80, 1));
 
 export class RegisterOwner extends defineCommand({
   type: 'RegisterOwner',
-  data: z.object({ accountId: slug, displayName: z.string().trim().pipe(text(80, 1)) }),
+  data: z.object({ accountId: slug, displayName }),
   stream,
   allow: (actor, data) => actsFor(actor, data.accountId),
 }) {}
 
-/** A key with which an agent, or a script, acts for its owner within the scopes. Only the secret's hash comes here. */
+/** An account that several people act for. Whoever founds it owns it. */
+export class RegisterOrganisation extends defineCommand({
+  type: 'RegisterOrganisation',
+  data: z.object({ accountId: slug, displayName, founderId: slug }),
+  stream,
+  allow: (actor, data) => actsFor(actor, data.founderId, 'owner'),
+}) {}
+
+/**
+ * A key with which an agent, or a script, acts for its owner within the scopes. Only the secret's hash comes here. Keys to
+ * the log are given out by those who run the arena, as what they are by a second factor, and not by a password alone.
+ */
 export class IssueApiKey extends defineCommand({
   type: 'IssueApiKey',
   data: z.object({
@@ -23,14 +43,133 @@ export class IssueApiKey extends defineCommand({
     secretHash,
   }),
   stream,
-  allow: (actor, data) => actsFor(actor, data.accountId),
+  allow: (actor, data) => (data.scopes.includes('log') ? isStaff(actor) : actsFor(actor, data.accountId, 'operator')),
 }) {}
 
 export class RevokeApiKey extends defineCommand({
   type: 'RevokeApiKey',
   data: z.object({ accountId: slug, keyId: apiKeyId, reason: text(200) }),
   stream,
-  allow: (actor, data) => actsFor(actor, data.accountId),
+  allow: (actor, data) => actsFor(actor, data.accountId, 'operator'),
 }) {}
 
-export type AccountCommand = RegisterOwner | IssueApiKey | RevokeApiKey;
+/** Lets somebody sign in to an account, which is registered with it if need be. */
+export class EnrolPerson extends defineCommand({
+  type: 'EnrolPerson',
+  data: specs.PersonEnrolled.schema,
+  stream,
+  allow: itself,
+}) {}
+
+export class ChangePassword extends defineCommand({
+  type: 'ChangePassword',
+  data: specs.PasswordChanged.schema,
+  stream,
+  allow: itself,
+}) {}
+
+export class EnableTotp extends defineCommand({
+  type: 'EnableTotp',
+  data: specs.TotpEnabled.schema,
+  stream,
+  allow: itself,
+}) {}
+
+export class DisableTotp extends defineCommand({
+  type: 'DisableTotp',
+  data: specs.TotpDisabled.schema,
+  stream,
+  allow: itself,
+}) {}
+
+export class LinkIdentity extends defineCommand({
+  type: 'LinkIdentity',
+  data: specs.IdentityLinked.schema,
+  stream,
+  allow: itself,
+}) {}
+
+export class UnlinkIdentity extends defineCommand({
+  type: 'UnlinkIdentity',
+  data: specs.IdentityUnlinked.schema,
+  stream,
+  allow: itself,
+}) {}
+
+export class RefuseSignIn extends defineCommand({
+  type: 'RefuseSignIn',
+  data: z.object({ accountId: slug, factor }),
+  stream,
+  allow: (actor) => actor.role === 'system',
+}) {}
+
+/** Signs out everywhere. */
+export class EndSessions extends defineCommand({
+  type: 'EndSessions',
+  data: specs.SessionsEnded.schema,
+  stream,
+  allow: itself,
+}) {}
+
+/** What is personal is destroyed before this is said. */
+export class ErasePerson extends defineCommand({
+  type: 'ErasePerson',
+  data: specs.PersonErased.schema,
+  stream,
+  allow: itself,
+}) {}
+
+/** Among staff only admins and the machine itself appoint: whoever operates the arena does not make more operators. */
+export const appointsStaff = ({ id, role }: Actor): boolean => role === 'admin' || role === 'system' || id === MACHINE;
+
+const appoints = (actor: Actor, { accountId }: { accountId: string }) =>
+  accountId === STAFF ? appointsStaff(actor) : actsFor(actor, accountId, 'admin');
+
+export class SetMember extends defineCommand({
+  type: 'SetMember',
+  data: z.object({ accountId: slug, memberId: slug, role: memberRole }),
+  stream,
+  allow: appoints,
+}) {}
+
+export class RemoveMember extends defineCommand({
+  type: 'RemoveMember',
+  data: specs.MemberRemoved.schema,
+  stream,
+  // Everybody may leave.
+  allow: (actor, data) => appoints(actor, data) || (actor.role !== 'runner' && actor.id === data.memberId),
+}) {}
+
+/** A membership takes effect when both have said so, in whatever order: nobody is made a member unasked. */
+export class JoinOrganisation extends defineCommand({
+  type: 'JoinOrganisation',
+  data: specs.OrganisationJoined.schema,
+  stream,
+  allow: itself,
+}) {}
+
+export class LeaveOrganisation extends defineCommand({
+  type: 'LeaveOrganisation',
+  data: specs.OrganisationLeft.schema,
+  stream,
+  allow: itself,
+}) {}
+
+export type AccountCommand =
+  | RegisterOwner
+  | RegisterOrganisation
+  | IssueApiKey
+  | RevokeApiKey
+  | EnrolPerson
+  | ChangePassword
+  | EnableTotp
+  | DisableTotp
+  | LinkIdentity
+  | UnlinkIdentity
+  | RefuseSignIn
+  | EndSessions
+  | ErasePerson
+  | SetMember
+  | RemoveMember
+  | JoinOrganisation
+  | LeaveOrganisation;

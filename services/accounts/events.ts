@@ -1,10 +1,17 @@
 import { z } from 'zod';
-import { defineEvents, type EventOf, slug } from '../kernel/index.js';
+import { defineEvents, type EventOf, memberRoles, slug } from '../kernel/index.js';
 
-/** What a key may do: play and queue, register and submit agents, or look at matches. */
-export const keyScopes = ['play', 'submit', 'read'] as const;
+/** What a key may do for its owner: play and queue, register and submit agents, or look at matches. */
+export const ownerScopes = ['play', 'submit', 'read'] as const;
+/** And in the hands of those who run the arena: read the log itself, with everybody's events. */
+export const keyScopes = [...ownerScopes, 'log'] as const;
 export const apiKeyId = z.string().regex(/^[0-9a-f]{12}$/, 'must be 12 hex digits');
 export const secretHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex');
+export const memberRole = z.enum(memberRoles);
+export const factor = z.enum(['password', 'totp']);
+const person = { accountId: slug, personId: z.uuid() };
+const joined = { accountId: slug, organisationId: slug };
+
 export const scopes = z.array(z.enum(keyScopes)).min(1).max(keyScopes.length);
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
@@ -16,7 +23,7 @@ export const accountEvents = defineEvents('accounts', {
   },
   /** The secret itself is shown once and kept nowhere: 256 random bits need no slow hash. */
   ApiKeyIssued: {
-    version: 1,
+    version: 2,
     schema: z.object({
       accountId: slug,
       keyId: apiKeyId,
@@ -26,11 +33,30 @@ export const accountEvents = defineEvents('accounts', {
       agents: z.array(z.string()).min(1).optional(),
       secretHash,
     }),
+    /** Version 2 knows one scope more. */
+    upcast: { 1: (data) => data },
   },
   ApiKeyRevoked: {
     version: 1,
     schema: z.object({ accountId: slug, keyId: apiKeyId, reason: z.string().max(200) }),
   },
+  /** Somebody can sign in. Who that is stands in the vault, under an id that means nothing once it is emptied. */
+  PersonEnrolled: { version: 1, schema: z.object(person) },
+  PasswordChanged: { version: 1, schema: z.object(person) },
+  TotpEnabled: { version: 1, schema: z.object(person) },
+  TotpDisabled: { version: 1, schema: z.object(person) },
+  /** Who vouches for the person from now on; as whom is in the vault. */
+  IdentityLinked: { version: 1, schema: z.object({ ...person, issuer: z.string().max(500) }) },
+  IdentityUnlinked: { version: 1, schema: z.object({ ...person, issuer: z.string().max(500) }) },
+  /** The first of a minute: whoever guesses shall not be able to fill the log. */
+  SignInRefused: { version: 1, schema: z.object({ accountId: slug, factor, at: z.iso.datetime() }) },
+  SessionsEnded: { version: 1, schema: z.object({ accountId: slug, reason: z.string().max(200) }) },
+  PersonErased: { version: 1, schema: z.object(person) },
+  MemberSet: { version: 1, schema: z.object({ accountId: slug, memberId: slug, role: memberRole }) },
+  MemberRemoved: { version: 1, schema: z.object({ accountId: slug, memberId: slug }) },
+  /** The member's half of a membership. Of an account, not of an organisation. */
+  OrganisationJoined: { version: 1, schema: z.object(joined) },
+  OrganisationLeft: { version: 1, schema: z.object(joined) },
 });
 
 export type AccountEvent = EventOf<typeof accountEvents>;
