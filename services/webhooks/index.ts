@@ -1,0 +1,16 @@
+export { AddWebhook, AskReplay, REGISTRY, RecordFailure, RecordReplay, RemoveWebhook } from './commands.js';
+export {
+  arrived,
+  attempt,
+  type CourierPorts,
+  concerns,
+  deliver,
+  deliveryIdOf,
+  messageOf,
+  type Posted,
+  secretFrom,
+  secretText,
+} from './courier.js';
+export type { Webhook, WebhookState } from './decider.js';
+export { EVERYBODY, type WebhookEvent, webhookEvents, webhookTypes } from './events.js';
+export { WebhookRegistry, webhooks } from './module.js';
