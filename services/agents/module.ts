@@ -5,6 +5,7 @@ import { agentEvents } from './events.js';
 
 export const agents = defineContext({
   name: 'agents',
+  streams: 'agent',
   events: agentEvents,
   decider: agentDecider,
   commands: [SubmitAgent, PublishVersion, RegisterExternalAgent],

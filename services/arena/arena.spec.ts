@@ -16,12 +16,14 @@ import {
   EscrowCompute,
   EscrowStake,
   ExpireLease,
+  ExpireMatch,
   ExtendLease,
   RefuseStake,
   ReleaseMatch,
 } from './commands.js';
 import { ATTEMPTS_MAX, arenaDecider } from './decider.js';
 import {
+  AbandonMatch,
   type ArenaEvent,
   arena,
   arenaEvents,
@@ -87,6 +89,9 @@ const expire = (time = at('12:01:00'), change: object = {}, actor?: Actor) =>
   new ExpireLease({ ...attempt1, ...change }, meta(actor, time));
 const release = (change: object = {}, actor?: Actor) =>
   new ReleaseMatch({ ...attempt1, reason: 'The runner is stopping.', ...change }, meta(actor));
+const abandon = (actor?: Actor) => new AbandonMatch({ matchId, detail: 'no door' }, meta(actor));
+const outwait = (status: 'proposed' | 'ready', attempts = 0, actor?: Actor) =>
+  new ExpireMatch({ matchId, status, attempts, waitedS: 60 }, meta(actor));
 const cancel = (actor?: Actor) => new VoidMatch({ matchId, detail: 'by hand' }, meta(actor));
 
 const proposed = (change: object = {}): ArenaEvent => ({ type: 'MatchProposed', data: { ...terms, ...change } });
@@ -126,7 +131,7 @@ const settled = (rakeCents: string, scores: number[], payouts: string[]): ArenaE
 const isReady = [proposed(), escrowed(0), escrowed(1), ready];
 const isClaimed = [...isReady, claimed()];
 const isSettled = [...isClaimed, settled('100', [1, 0], ['900', '0'])];
-const isVoided = [proposed(), voided('operator', 'by hand')];
+const isVoided = [proposed(), escrowed(0), voided('operator', 'by hand')];
 
 describe('the priority of a match', () => {
   const first: ArenaEvent = { type: 'MatchReady', data: { matchId, priority: 2 } };
@@ -159,6 +164,12 @@ describe('proposing a match', () => {
     given([])
       .when(propose({ seats: [seat('ada'), seat('ada')] }))
       .thenRefused('ARENA.SAME_AGENT');
+  });
+
+  it('stakes nobody’s money but that of the agents’ owners', () => {
+    given([])
+      .when(propose({ seats: [seat('ada'), { ...seat('bob'), accountId: 'cyd' }] }))
+      .thenRefused('ARENA.OTHER_OWNER');
   });
 
   it('lets two agents of one owner meet', () => {
@@ -575,10 +586,52 @@ describe('voiding a match', () => {
     given(isVoided).when(cancel()).then([]);
     given(isSettled).when(cancel()).thenRefused('ARENA.SETTLED');
   });
+
+  it('is left to the arena when nobody takes it, until somebody does', () => {
+    given(isReady)
+      .when(abandon())
+      .then([voided('runner_failed', 'no door')]);
+    for (const history of [[proposed()], isClaimed, isVoided, isSettled]) given(history).when(abandon()).then([]);
+  });
+});
+
+describe('a match that nobody comes for', () => {
+  const noStakes = voided('stake_refused', 'What it needs was not held in 60 seconds.');
+  const noRunner = voided('runner_failed', 'No runner took it in 60 seconds.');
+
+  it('is voided when it has waited for too long for its stakes, or for a runner', () => {
+    given([proposed(), escrowed(0)])
+      .when(outwait('proposed'))
+      .then([noStakes]);
+    given(isReady).when(outwait('ready')).then([noRunner]);
+    given([...isClaimed, requeued(1)])
+      .when(outwait('ready', 1))
+      .then([noRunner]);
+  });
+
+  it('is left alone when it has got on meanwhile', () => {
+    given(isReady).when(outwait('proposed')).then([]);
+    given([...isReady, claimed()])
+      .when(outwait('ready'))
+      .then([]);
+    given([...isReady, claimed(), requeued(1)])
+      .when(outwait('ready'))
+      .then([]);
+  });
+
+  it('sends back a stake that comes when it is over, and only then', () => {
+    const over = [proposed(), escrowed(0), noStakes];
+    const data = { matchId, accountId: parties[1]?.accountId ?? '', held: 'stake', seat: 1 } as const;
+    given(over)
+      .when(escrow(1))
+      .then([{ type: 'EscrowDeclined', data }]);
+    given(over).when(escrow(0)).then([]);
+    given(isReady).when(escrow(1)).then([]);
+  });
 });
 
 describe('commands to a match', () => {
-  it.each([escrow(0), refuse(), claim(), extend(), expire(), report(), fail(), release(), cancel()])(
+  it.each([escrow(0), refuse(), claim(), extend(), expire(), report(), fail(), release(), abandon(), cancel()])(
     '$type needs one that is known',
     (command) => {
       given([]).when(command).thenRefused('ARENA.UNKNOWN_MATCH');
@@ -595,10 +648,12 @@ describe('commands to a match', () => {
     ['ClaimMatch', (actor) => claim('eve', at('12:00:00'), actor), ['runner', 'system']],
     ['ExtendLease', (actor) => extend({ runnerId: 'eve' }, at('12:00:00'), actor), ['runner', 'system']],
     ['ExpireLease', (actor) => expire(at('12:00:00'), {}, actor), ['system']],
+    ['ExpireMatch', (actor) => outwait('ready', 0, actor), ['system']],
     ['ReportMatch', (actor) => report({ runnerId: 'eve', signed: anySignature }, actor), ['runner', 'system']],
     ['ReportMatch unsigned', (actor) => report({ runnerId: 'eve' }, actor), ['system']],
     ['FailAttempt', (actor) => fail(1, 'eve', actor), ['runner', 'system']],
     ['ReleaseMatch', (actor) => release({ runnerId: 'eve' }, actor), ['runner', 'system']],
+    ['AbandonMatch', (actor) => abandon(actor), ['system']],
     ['VoidMatch', (actor) => cancel(actor), staff],
   ])('%s is for some roles only', (_what, command, expected) => {
     expect(roles.filter((role) => allowed(command(eve(role)))).sort()).toEqual([...expected].sort());

@@ -86,6 +86,22 @@ export class ExpireLease extends defineCommand({
   allow: (actor) => actor.role === 'system',
 }) {}
 
+/**
+ * Asked for by the arena itself when a match has waited for too long for its stakes or for a runner; does nothing if it
+ * has got on meanwhile.
+ */
+export class ExpireMatch extends defineCommand({
+  type: 'ExpireMatch',
+  data: z.object({
+    matchId: z.uuid(),
+    status: z.enum(['proposed', 'ready']),
+    attempts: z.int().min(0),
+    waitedS: z.int().min(0),
+  }),
+  stream,
+  allow: (actor) => actor.role === 'system',
+}) {}
+
 export class ReportMatch extends defineCommand({
   type: 'ReportMatch',
   data: z.object({
@@ -114,6 +130,14 @@ export class ReleaseMatch extends defineCommand({
   allow: isThatRunner,
 }) {}
 
+/** Asked for by the arena itself when nobody takes a match that is ready; does nothing once somebody has. */
+export class AbandonMatch extends defineCommand({
+  type: 'AbandonMatch',
+  data: z.object({ matchId: z.uuid(), detail: text(400) }),
+  stream,
+  allow: (actor) => actor.role === 'system',
+}) {}
+
 export class VoidMatch extends defineCommand({
   type: 'VoidMatch',
   data: z.object({ matchId: z.uuid(), detail: text(400) }),
@@ -138,8 +162,10 @@ export type ArenaCommand =
   | ClaimMatch
   | ExtendLease
   | ExpireLease
+  | ExpireMatch
   | ReportMatch
   | FailAttempt
   | ReleaseMatch
+  | AbandonMatch
   | VoidMatch
   | ReverseMatch;

@@ -1,15 +1,16 @@
-import { AgonError, type Decider, invariant } from '../kernel/index.js';
+import { AgonError, type Decider, invariant, ownerOf } from '../kernel/index.js';
 import type {
   ArenaCommand,
   ClaimMatch,
   ExpireLease,
+  ExpireMatch,
   ExtendLease,
   FailAttempt,
   ProposeMatch,
   ReportMatch,
   ReverseMatch,
 } from './commands.js';
-import type { ArenaEvent, MatchProposed, MatchSettled, MatchVoided } from './events.js';
+import type { ArenaEvent, EscrowDeclined, MatchProposed, MatchSettled, MatchVoided } from './events.js';
 import { isAuthentic } from './report.js';
 import { settle, windowEnd } from './settlement.js';
 
@@ -44,6 +45,7 @@ function evolve(state: MatchState, event: ArenaEvent): MatchState {
   switch (event.type) {
     case 'TurnPlayed':
     case 'MatchPlayed':
+    case 'EscrowDeclined':
       return state;
     case 'StakeEscrowed':
       return { ...state, escrowed: [...state.escrowed, stakeOf(event.data.seat)] };
@@ -71,6 +73,7 @@ function evolve(state: MatchState, event: ArenaEvent): MatchState {
   }
 }
 
+const OVER: readonly MatchState['status'][] = ['settled', 'voided', 'reversed'];
 const BOUNTY = 'bounty';
 const stakeOf = (seat: number) => `stake ${seat}`;
 const computeOf = (seat: number) => `compute ${seat}`;
@@ -97,11 +100,11 @@ function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
   const { matchId } = command.data;
   switch (command.type) {
     case 'EscrowStake':
-      return escrow(state, stakeOf(command.data.seat), { type: 'StakeEscrowed', data: command.data });
+      return escrow(state, 'stake', { type: 'StakeEscrowed', data: command.data });
     case 'EscrowCompute':
-      return escrow(state, computeOf(command.data.seat), { type: 'ComputeEscrowed', data: command.data });
+      return escrow(state, 'compute', { type: 'ComputeEscrowed', data: command.data });
     case 'EscrowBounty':
-      return escrow(state, BOUNTY, { type: 'BountyEscrowed', data: command.data });
+      return escrow(state, 'bounty', { type: 'BountyEscrowed', data: command.data });
     case 'RefuseStake':
       return state.status === 'proposed' ? [voided(state, 'stake_refused', command.data.detail)] : [];
     case 'ClaimMatch':
@@ -110,6 +113,8 @@ function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
       return extend(command, state);
     case 'ExpireLease':
       return expire(command, state);
+    case 'ExpireMatch':
+      return outwaited(command, state);
     case 'ReportMatch':
       return report(command, state);
     case 'FailAttempt':
@@ -117,6 +122,8 @@ function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
     case 'ReleaseMatch':
       assertLease(command.data, state);
       return [{ type: 'MatchReleased', data: command.data }];
+    case 'AbandonMatch':
+      return state.status === 'ready' ? [voided(state, 'runner_failed', command.data.detail)] : [];
     case 'VoidMatch':
       if (state.status === 'voided') return [];
       if (state.settlement || state.status === 'reversed')
@@ -134,15 +141,35 @@ function propose({ data }: ProposeMatch, state: MatchState): ArenaEvent[] {
   if (agents.size < data.seats.length) {
     throw new AgonError('ARENA.SAME_AGENT', 'An agent cannot meet itself in a rated match.');
   }
+  // The stake comes out of this account's wallet, and the payout goes there.
+  const other = data.seats.find(({ agentId, accountId }) => ownerOf(agentId) !== accountId);
+  if (other) throw new AgonError('ARENA.OTHER_OWNER', `${other.agentId} is not an agent of ${other.accountId}.`);
   const proposed: ArenaEvent = { type: 'MatchProposed', data };
   return needed(data).length === 0 ? [proposed, ready(data)] : [proposed];
 }
 
-function escrow(state: Known, what: string, event: ArenaEvent): ArenaEvent[] {
-  const all = needed(state.terms);
-  if (state.status !== 'proposed' || state.escrowed.includes(what) || !all.includes(what)) return [];
+type Escrowed = Extract<ArenaEvent, { type: 'StakeEscrowed' | 'ComputeEscrowed' | 'BountyEscrowed' }>;
+
+function escrow(state: Known, held: EscrowDeclined['data']['held'], event: Escrowed): ArenaEvent[] {
+  const { terms, status } = state;
+  const all = needed(terms);
+  const seat = 'seat' in event.data ? event.data.seat : undefined;
+  const what = seat === undefined ? BOUNTY : held === 'stake' ? stakeOf(seat) : computeOf(seat);
+  if (state.escrowed.includes(what) || !all.includes(what)) return [];
+  if (OVER.includes(status)) return [declined(terms, held, seat)];
+  if (status !== 'proposed') return [];
   if (state.escrowed.length + 1 < all.length) return [event];
   return [event, ready(state.terms)];
+}
+
+/** Money that comes for a match that is over would be held for ever: whoever ended the match did not know of it. */
+function declined(
+  { matchId, seats, bounty }: MatchProposed['data'],
+  held: EscrowDeclined['data']['held'],
+  seat: number | undefined,
+): EscrowDeclined {
+  const accountId = (seat === undefined ? bounty?.sponsorId : seats[seat]?.accountId) ?? '';
+  return { type: 'EscrowDeclined', data: { matchId, accountId, held, ...(seat === undefined ? {} : { seat }) } };
 }
 
 const ready = ({ matchId, priority }: MatchProposed['data']): ArenaEvent => ({
@@ -187,6 +214,14 @@ function expire({ data, meta }: ExpireLease, state: Known): ArenaEvent[] {
   const { lease } = state;
   if (lease?.runnerId !== data.runnerId || lease.attempt !== data.attempt || meta.time < lease.untilIso) return [];
   return failed(state, lease.attempt, `The lease of runner ${lease.runnerId} ran out at ${lease.untilIso}.`);
+}
+
+/** Nobody's money waits for ever for somebody who does not come. */
+function outwaited({ data }: ExpireMatch, state: Known): ArenaEvent[] {
+  const { status, attempts, waitedS } = data;
+  if (state.status !== status || state.attempts !== attempts) return [];
+  if (status === 'ready') return [voided(state, 'runner_failed', `No runner took it in ${waitedS} seconds.`)];
+  return [voided(state, 'stake_refused', `What it needs was not held in ${waitedS} seconds.`)];
 }
 
 /** The outcome becomes facts: every turn, the result, and the money, in one append. */

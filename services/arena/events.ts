@@ -134,6 +134,16 @@ export const arenaEvents = defineEvents('arena', {
   StakeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
   ComputeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
   BountyEscrowed: { version: 1, schema: z.object({ matchId }) },
+  /** What was held came when the match was over, and goes back. */
+  EscrowDeclined: {
+    version: 1,
+    schema: z.object({
+      matchId,
+      accountId: slug,
+      held: z.enum(['stake', 'compute', 'bounty']),
+      seat: z.int().min(0).optional(),
+    }),
+  },
   MatchReady: { version: 2, schema: z.object({ matchId, priority: extras.priority }), upcast: { 1: same } },
   MatchClaimed: {
     version: 1,
@@ -181,6 +191,7 @@ export const arenaEvents = defineEvents('arena', {
 
 export type ArenaEvent = EventOf<typeof arenaEvents>;
 type Of<Type extends ArenaEvent['type']> = Extract<ArenaEvent, DomainEvent<Type>>;
+export type EscrowDeclined = Of<'EscrowDeclined'>;
 export type MatchProposed = Of<'MatchProposed'>;
 export type MatchSettled = Of<'MatchSettled'>;
 export type MatchReversed = Of<'MatchReversed'>;

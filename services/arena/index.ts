@@ -1,6 +1,8 @@
 export {
+  AbandonMatch,
   ClaimMatch,
   ExpireLease,
+  ExpireMatch,
   ExtendLease,
   FailAttempt,
   ProposeMatch,
@@ -12,6 +14,7 @@ export {
 export {
   type ArenaEvent,
   arenaEvents,
+  type EscrowDeclined,
   type MatchExecution,
   type MatchOutcome,
   type MatchProposed,
@@ -23,4 +26,5 @@ export {
 export { arena } from './module.js';
 export { type Pairing, pairUp, type Ticket } from './pairing.js';
 export { type Attempted, attemptText, isAuthentic } from './report.js';
+export { type Patience, WaitingMatches } from './waiting.js';
 export { WorkQueue } from './work.js';

@@ -1,10 +1,12 @@
 import { defineContext } from '../kernel/index.js';
 import {
+  AbandonMatch,
   ClaimMatch,
   EscrowBounty,
   EscrowCompute,
   EscrowStake,
   ExpireLease,
+  ExpireMatch,
   ExtendLease,
   FailAttempt,
   ProposeMatch,
@@ -20,6 +22,7 @@ import { escrow } from './policies.js';
 
 export const arena = defineContext({
   name: 'arena',
+  streams: 'match',
   events: arenaEvents,
   decider: arenaDecider,
   commands: [
@@ -31,9 +34,11 @@ export const arena = defineContext({
     ClaimMatch,
     ExtendLease,
     ExpireLease,
+    ExpireMatch,
     ReportMatch,
     FailAttempt,
     ReleaseMatch,
+    AbandonMatch,
     VoidMatch,
     ReverseMatch,
   ],

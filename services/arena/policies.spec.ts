@@ -28,8 +28,8 @@ describe('the policy of escrow', () => {
     expect(sent(held)).toEqual([{ type: 'EscrowStake', data: { matchId, seat: 1 } }]);
   });
 
-  it('tells the match that a stake was refused, and why', () => {
-    const detail = 'ada has 1.20 of the 5.00 PLAY staked.';
+  it('tells the match that a stake was refused, and why, and nobody what there is in the wallet', () => {
+    const detail = 'ada cannot pay: the stake is 5.00 PLAY.';
     expect(sent(refused)).toEqual([{ type: 'RefuseStake', data: { matchId, seat: 1, detail } }]);
   });
 
@@ -42,12 +42,12 @@ describe('the policy of escrow', () => {
     expect(about(held, run)).toEqual([{ type: 'EscrowCompute', data: { matchId, seat: 1 } }]);
     expect(about(held, bounty)).toEqual([{ type: 'EscrowBounty', data: { matchId } }]);
     const detail = (text: string) => expect.objectContaining({ data: expect.objectContaining({ detail: text }) });
-    expect(about(refused, run)).toEqual([detail('ada has 1.20; this run costs 5.00 PLAY.')]);
+    expect(about(refused, run)).toEqual([detail('ada cannot pay: this run costs 5.00 PLAY.')]);
     expect(about(refused, bounty)).toEqual([{ type: 'RefuseStake', data: { matchId, detail: expect.any(String) } }]);
     expect(about(refused, run, { reason: 'budget' })).toEqual([
-      detail('The budget of ada leaves 1.20 of the 5.00 PLAY for this.'),
+      detail('The budget of ada does not allow 5.00 PLAY for this.'),
     ]);
-    expect(about(refused, run, { reason: 'owed' })).toEqual([detail('ada owes money, and 5.00 PLAY cannot be held.')]);
+    expect(about(refused, run, { reason: 'owed' })).toEqual([detail('ada cannot pay: this run costs 5.00 PLAY.')]);
   });
 
   it('leaves runs that are no matches to whoever asked for them', () => {

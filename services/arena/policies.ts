@@ -35,11 +35,10 @@ function matchOf(purpose: Purpose): { matchId: string; seat?: number } | undefin
   }
 }
 
-function whyRefused({ accountId, availableCents, amountCents, currency, reason, purpose }: Refused): string {
-  const has = formatMoney(BigInt(availableCents));
+/** What a match says is for everybody to read; what somebody has or owes is not. So it says what was asked for alone. */
+function whyRefused({ accountId, amountCents, currency, reason, purpose }: Refused): string {
   const wanted = `${formatMoney(BigInt(amountCents))} ${currency}`;
-  if (reason === 'budget') return `The budget of ${accountId} leaves ${has} of the ${wanted} for this.`;
-  if (reason === 'owed') return `${accountId} owes money, and ${wanted} cannot be held.`;
-  const what = { run: 'this run costs', bounty: 'the bounty is' }[purpose.kind as string];
-  return what ? `${accountId} has ${has}; ${what} ${wanted}.` : `${accountId} has ${has} of the ${wanted} staked.`;
+  if (reason === 'budget') return `The budget of ${accountId} does not allow ${wanted} for this.`;
+  const what = { run: 'this run costs', bounty: 'the bounty is' }[purpose.kind as string] ?? 'the stake is';
+  return `${accountId} cannot pay: ${what} ${wanted}.`;
 }

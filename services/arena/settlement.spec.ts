@@ -1,5 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { MemoryEventStore } from '../adapters/store/memory.js';
+import { metaOf } from '../kernel/fixtures.js';
+import { type Command, createHandle, derivedId, SYSTEM, upcasterOf } from '../kernel/index.js';
+import { GrantCredits, purseOf, readWallet, wallet } from '../wallet/index.js';
+import {
+  type ArenaEvent,
+  arena,
+  ClaimMatch,
+  ExpireLease,
+  FailAttempt,
+  ProposeMatch,
+  ReportMatch,
+  ReverseMatch,
+  VoidMatch,
+} from './index.js';
 import { settle, windowEnd } from './settlement.js';
 
 const eight = (points: number[]) => points.map((each) => each / points.reduce((sum, other) => sum + other, 0));
@@ -14,8 +29,6 @@ const table: readonly [string, bigint, number[], number, bigint, bigint[]][] = [
   ['the highest rake', 500n, [1, 0], 1500, 150n, [850n, 0n]],
   ['a draw takes no rake', 500n, [0.5, 0.5], 1000, 0n, [500n, 500n]],
   ['a draw at the highest rake', 1n, [0.5, 0.5], 1500, 0n, [1n, 1n]],
-  ['nobody scored', 500n, [0, 0], 1000, 0n, [500n, 500n]],
-  ['everybody scored in full', 500n, [1, 1], 1000, 0n, [500n, 500n]],
   ['no stake', 0n, [1, 0], 1000, 0n, [0n, 0n]],
   ['no stake and a draw', 0n, [0.5, 0.5], 1000, 0n, [0n, 0n]],
   ['one cent each: the rake rounds down to nothing', 1n, [1, 0], 1000, 0n, [2n, 0n]],
@@ -28,9 +41,7 @@ const table: readonly [string, bigint, number[], number, bigint, bigint[]][] = [
   ['a narrow win', 500n, [0.51, 0.49], 1000, 100n, [459n, 441n]],
   ['a win by one part in a million', 500n, [0.500001, 0.499999], 1000, 100n, [451n, 449n]],
   ['a difference below one part in a million is a draw', 500n, [0.50000001, 0.49999999], 1000, 0n, [500n, 500n]],
-  ['scores below one part in a million are none', 500n, [1e-7, 0], 1000, 0n, [500n, 500n]],
   ['three seats, one winner', 100n, [1, 0, 0], 1000, 30n, [270n, 0n, 0n]],
-  ['three seats, all equal', 100n, [0.4, 0.4, 0.4], 1000, 0n, [100n, 100n, 100n]],
   ['three seats, two share', 100n, [0.5, 0, 0.5], 1000, 30n, [135n, 0n, 135n]],
   ['three seats, two share an odd prize: the lower seat gets the cent', 35n, [0.5, 0, 0.5], 1000, 10n, [48n, 0n, 47n]],
   ['three seats in order', 100n, [0.6, 0.3, 0.1], 1000, 30n, [162n, 81n, 27n]],
@@ -57,8 +68,6 @@ const table: readonly [string, bigint, number[], number, bigint, bigint[]][] = [
     1_801_439_850_948_198n,
     [16_212_958_658_533_788n, 0n],
   ],
-  ['scores that do not add up to one', 500n, [0.2, 0.1], 1000, 100n, [600n, 300n]],
-  ['a seat alone gets its stake back', 500n, [1], 1000, 0n, [500n]],
   ['a forfeit: the seat at fault has nothing', 250n, [0, 1], 500, 25n, [0n, 475n]],
   ['a forfeit of three: the other two share', 100n, [0, 0.5, 0.5], 500, 15n, [0n, 143n, 142n]],
   ['a forfeit of four, and one of the rest won', 100n, [0, 1, 0, 0], 1500, 60n, [0n, 340n, 0n, 0n]],
@@ -92,7 +101,6 @@ const bounties: readonly [string, bigint, number[], bigint, bigint[], bigint][] 
   ['it is the only prize', 0n, [1, 0], 1_000n, [1_000n, 0n], 0n],
   ['of one cent', 0n, [0, 1], 1n, [0n, 1n], 0n],
   ['it goes back after a draw', 500n, [0.5, 0.5], 1_000n, [0n, 0n], 1_000n],
-  ['it goes back when nobody scored', 500n, [0, 0], 1_000n, [0n, 0n], 1_000n],
   ['the best takes all of it, whatever the others scored', 500n, [0.51, 0.49], 999n, [999n, 0n], 0n],
   ['two winners share', 500n, [0.5, 0.5, 0], 1_000n, [500n, 500n, 0n], 0n],
   ['two winners share an odd one, and a cent goes back', 500n, [0.5, 0.5, 0], 1_001n, [500n, 500n, 0n], 1n],
@@ -102,7 +110,158 @@ const bounties: readonly [string, bigint, number[], bigint, bigint[], bigint][] 
   ['larger than a number can hold', 1n, [1, 0], 9_007_199_254_740_993n, [9_007_199_254_740_993n, 0n], 0n],
 ];
 
+const matchId = derivedId('match');
+const time = (minutes: number) => new Date(Date.parse('2026-03-01T12:00:00.000Z') + minutes * 60_000).toISOString();
+const attempts = [1, 2, 3];
+
+/** How a match goes on once its stakes were asked for; nothing is held yet where it says so. */
+const ways = {
+  played: (scores: number[]) => [claim(1), report(scores)],
+  reversed: (scores: number[]) => [claim(1), report(scores), new ReverseMatch({ matchId, reason: 'r' }, metaOf('r'))],
+  forfeited: (scores: number[]) => [claim(1), report(scores, scores.indexOf(0))],
+  waiting: () => [],
+  'voided when ready': () => [callOff()],
+  'voided before anything was held': () => [callOff()],
+  'voided when claimed': () => [claim(1), callOff()],
+  'voided after a failed attempt': () => [claim(1), fail(1), callOff()],
+  'failed three times': () => attempts.flatMap((attempt) => [claim(attempt), fail(attempt)]),
+  'abandoned three times': () => attempts.flatMap((attempt) => [claim(attempt), expire(attempt)]),
+} satisfies Record<string, (scores: number[]) => Command[]>;
+const held = { runnerId: 'runner-1', matchId };
+const claim = (n: number) =>
+  new ClaimMatch({ ...held, leaseMs: 60_000, table: false }, metaOf(`c${n}`, SYSTEM, time(10 * n)));
+const fail = (attempt: number) => new FailAttempt({ ...held, attempt, reason: 'died' }, metaOf(`f${attempt}`, SYSTEM));
+const expire = (n: number) => new ExpireLease({ ...held, attempt: n }, metaOf(`e${n}`, SYSTEM, time(10 * n + 5)));
+const callOff = () => new VoidMatch({ matchId, detail: 'by hand' }, metaOf('v'));
+const report = (scores: number[], seatAtFault: number | null = null) => {
+  const outcome = { winner: null, scores, reason: 'line', detail: '', seatAtFault };
+  const execution = { driver: 'wasm', gameVersion: 1, limits: {}, usage: [] };
+  return new ReportMatch({ ...held, attempt: 1, turns: [], outcome, execution, signed: null }, metaOf('p', SYSTEM));
+};
+
+interface Bout {
+  readonly stake?: string;
+  readonly scores?: number[];
+  readonly bounty?: string;
+  readonly compute?: string;
+  /** What everybody has to begin with, in cents and in credits; 1,000 of each when it is left out. */
+  readonly purses?: number[];
+  readonly credits?: number[];
+}
+
+/** What, how it goes, → its end, what everybody has in the end (the sponsor last), and what is left of their credits. */
+const ends: readonly [string, keyof typeof ways, Bout, string, number[], number[]?][] = [
+  ['a win', 'played', {}, 'MatchSettled', [1_080, 900, 1_000]],
+  ['a draw', 'played', { scores: [0.5, 0.5] }, 'MatchSettled', [1_000, 1_000, 1_000]],
+  ['a forfeit', 'forfeited', { scores: [0, 1] }, 'MatchSettled', [900, 1_080, 1_000]],
+  ['a forfeit of three', 'forfeited', { scores: [0.5, 0, 0.5] }, 'MatchSettled', [1_035, 900, 1_035, 1_000]],
+  ['no stake', 'played', { stake: '0' }, 'MatchSettled', [1_000, 1_000, 1_000]],
+  ['a bounty', 'played', { bounty: '50' }, 'MatchSettled', [1_130, 900, 950]],
+  ['a bounty alone', 'played', { stake: '0', bounty: '50' }, 'MatchSettled', [1_050, 1_000, 950]],
+  ['a drawn bounty', 'played', { bounty: '50', scores: [0.5, 0.5] }, 'MatchSettled', [1_000, 1_000, 1_000]],
+  ['a fee', 'played', { compute: '7' }, 'MatchSettled', [1_080, 900, 1_000], [993, 993, 1_000]],
+  ['all of it staked', 'played', { stake: '1000' }, 'MatchSettled', [1_800, 0, 1_000]],
+  ['a win', 'reversed', {}, 'MatchReversed', [1_000, 1_000, 1_000]],
+  ['a draw', 'reversed', { scores: [0.5, 0.5] }, 'MatchReversed', [1_000, 1_000, 1_000]],
+  ['a shared win', 'reversed', { scores: [0.75, 0.25] }, 'MatchReversed', [1_000, 1_000, 1_000]],
+  ['three seats', 'reversed', { stake: '35', scores: [0.5, 0, 0.5] }, 'MatchReversed', [1_000, 1_000, 1_000, 1_000]],
+  ['no stake', 'reversed', { stake: '0' }, 'MatchReversed', [1_000, 1_000, 1_000]],
+  ['a bounty', 'reversed', { bounty: '51', scores: [0.5, 0.5, 0] }, 'MatchReversed', [1_000, 1_000, 1_000, 1_000]],
+  [
+    'a fee: what was used stays used',
+    'reversed',
+    { compute: '7' },
+    'MatchReversed',
+    [1_000, 1_000, 1_000],
+    [993, 993, 1_000],
+  ],
+  ['everything held', 'voided when ready', { bounty: '50', compute: '7' }, 'MatchVoided', [1_000, 1_000, 1_000]],
+  ['nothing held', 'voided before anything was held', { bounty: '50' }, 'MatchVoided', [1_000, 1_000, 1_000]],
+  ['no stake', 'voided when ready', { stake: '0' }, 'MatchVoided', [1_000, 1_000, 1_000]],
+  ['under way', 'voided when claimed', { bounty: '50', compute: '7' }, 'MatchVoided', [1_000, 1_000, 1_000]],
+  ['to be played again', 'voided after a failed attempt', {}, 'MatchVoided', [1_000, 1_000, 1_000]],
+  ['no attempt ended', 'failed three times', { bounty: '50', compute: '7' }, 'MatchVoided', [1_000, 1_000, 1_000]],
+  ['no lease was kept', 'abandoned three times', {}, 'MatchVoided', [1_000, 1_000, 1_000]],
+  ['the first cannot pay', 'waiting', { purses: [99] }, 'MatchVoided', [99, 1_000, 1_000]],
+  ['the last cannot pay', 'waiting', { purses: [1_000, 99] }, 'MatchVoided', [1_000, 99, 1_000]],
+  ['nobody can pay', 'waiting', { purses: [99, 99] }, 'MatchVoided', [99, 99, 1_000]],
+  [
+    'the sponsor cannot pay',
+    'waiting',
+    { bounty: '50', purses: [1_000, 1_000, 49] },
+    'MatchVoided',
+    [1_000, 1_000, 49],
+  ],
+  [
+    'the fee cannot be paid',
+    'waiting',
+    { compute: '7', credits: [1_000, 6] },
+    'MatchVoided',
+    [1_000, 1_000, 1_000],
+    [1_000, 6, 1_000],
+  ],
+];
+
+/** Plays it through both contexts, which know each other by their events, and looks into every purse. */
+async function playedOut(way: keyof typeof ways, bout: Bout) {
+  const { stake = '100', scores = [1, 0], bounty, compute, purses = [], credits = [] } = bout;
+  const store = new MemoryEventStore();
+  const handle = createHandle({ store });
+  const send = (command: Command) =>
+    handle(wallet.commands.some(({ spec }) => spec.type === command.type) ? wallet : arena, command);
+  let position = 0;
+  const reacted = async () => {
+    for (; position < (await store.lastPosition()); position += 1) {
+      for (const event of await store.readAll({ after: position, limit: 1 })) {
+        for (const policy of [...(wallet.policies ?? []), ...(arena.policies ?? [])]) {
+          if (policy.types.includes(event.type)) for (const command of policy.react(event)) await send(command);
+        }
+      }
+    }
+  };
+  const accounts = [...scores.map((_, seat) => `player-${seat}`), 'sponsor'];
+  for (const [i, accountId] of accounts.entries()) {
+    const has = { USD: purses[i] ?? 1_000, COMPUTE: credits[i] ?? 1_000 };
+    for (const [currency, cents] of Object.entries(has)) {
+      const grant = { accountId, amountCents: `${cents}`, currency, reason: 'test' };
+      await send(new GrantCredits(grant, metaOf(`${accountId} ${currency}`)));
+    }
+  }
+  const seats = accounts.slice(0, -1).map((accountId) => ({
+    ...{ agentId: `${accountId}.bot`, accountId, version: 1, codeDigest: 'a'.repeat(64) },
+    runtime: 'javascript' as const,
+  }));
+  const terms = { matchId, game: 'g', seed: 's', stakeCents: stake, currency: 'USD', seats, rakeBps: 1000 };
+  const extras = {
+    ...(bounty ? { bounty: { bountyId: 'b', sponsorId: 'sponsor', amountCents: bounty } } : {}),
+    ...(compute ? { computeCents: compute } : {}),
+  };
+  await send(new ProposeMatch({ ...terms, ...extras }, metaOf('propose')));
+  if (way !== 'voided before anything was held') await reacted();
+  for (const command of ways[way](scores)) await send(command);
+  await reacted();
+  const states = await Promise.all(accounts.map((id) => readWallet(store, upcasterOf([wallet.events]), id)));
+  const match = (await store.readStream(`match-${matchId}`)) as unknown as ArenaEvent[];
+  const has = (currency: string) => states.map((state) => Number(purseOf(state, currency).availableCents));
+  return { match, open: states.flatMap(({ holds }) => holds), usd: has('USD'), compute: has('COMPUTE') };
+}
+
 describe('settling a match', () => {
+  it.each(ends)('to the end of it: %s, %s', async (_what, way, bout, end, usd, compute) => {
+    const found = await playedOut(way, bout);
+    const all = usd.map(() => 1_000);
+    // Stakes that come too late are declined after the end.
+    const last = found.match.findLast(({ type }) => type !== 'EscrowDeclined')?.type;
+    expect({ end: last, usd: found.usd, compute: found.compute }).toEqual({
+      ...{ end, usd, compute: compute ?? all },
+    });
+    expect(found.open).toEqual([]);
+    const rake = found.match.find(({ type }) => type === 'MatchSettled')?.data as { rakeCents?: string } | undefined;
+    const kept = end === 'MatchSettled' ? Number(rake?.rakeCents) : 0;
+    const before = (bout.purses ?? []).reduce((sum, cents) => sum + cents - 1_000, usd.length * 1_000);
+    expect(found.usd.reduce((sum, cents) => sum + cents, kept)).toBe(before);
+  });
+
   it.each(table)('%s', (_what, stakeCents, scores, rakeBps, rakeCents, payoutsCents) => {
     const potCents = stakeCents * BigInt(scores.length);
     const bountiesCents = scores.map(() => 0n);

@@ -144,7 +144,7 @@ describe('a staked match', () => {
     await grant('bob', bob);
     await propose();
     await settledDown();
-    expect((await matchEvents()).at(-1)).toBe('MatchVoided');
+    expect(await matchEvents()).toContain('MatchVoided');
     expect(await matchEvents()).not.toContain('MatchReady');
     expect([await walletOf('ada'), await walletOf('bob')]).toEqual([
       { available: BigInt(ada), openHolds: 0 },

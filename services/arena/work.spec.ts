@@ -35,6 +35,43 @@ describe('the queue of matches', () => {
     expect(await next(0)).toEqual([]);
   });
 
+  it('counts what waits, what is being played, and who waits for it', async () => {
+    const { work, ready, claimed, next } = queue();
+    ready(1, 2, 3);
+    expect(work.counts.runners).toEqual({ waiting: 3, leased: 0, asking: 0 });
+    await next(1);
+    expect(work.counts.runners).toEqual({ waiting: 3, leased: 0, asking: 0 });
+    claimed(1);
+    expect(work.counts.runners).toEqual({ waiting: 2, leased: 1, asking: 0 });
+    await next(2);
+    claimed(2);
+    claimed(3);
+    const stop = new AbortController();
+    const waiting = next(1, stop.signal);
+    expect(work.counts.runners).toEqual({ waiting: 0, leased: 3, asking: 1 });
+    stop.abort();
+    await waiting;
+    expect(work.counts.runners.asking).toBe(0);
+    expect(work.counts.table).toEqual({ waiting: 0, leased: 0, asking: 0 });
+  });
+
+  it('knows what a command on a match follows from: what made it ready, and the whole it is part of', () => {
+    const { work } = queue();
+    const heard = (type: ArenaEvent['type'], eventId: string, correlationId: string) => {
+      const data = { matchId: id(1), runnerId: 'r-1', attempt: 1, leaseUntil: until(30_000) };
+      work.apply({ type, data, position: 1, id: eventId, meta: { correlationId } } as never);
+    };
+    expect(work.causeOf(id(1))).toBeUndefined();
+    heard('MatchReady', 'e-1', 'whole');
+    heard('MatchClaimed', 'e-2', 'whole');
+    heard('LeaseExtended', 'e-3', 'whole');
+    expect(work.causeOf(id(1))).toEqual({ correlationId: 'whole', causationId: 'e-1' });
+    heard('MatchRequeued', 'e-4', 'whole');
+    expect(work.causeOf(id(1))).toEqual({ correlationId: 'whole', causationId: 'e-4' });
+    heard('MatchSettled', 'e-5', 'whole');
+    expect(work.causeOf(id(1))).toBeUndefined();
+  });
+
   it('gives a higher priority first, and every fourth time whichever became ready first', async () => {
     const { apply, ready, next } = queue();
     ready(1, 2, 3);
@@ -140,5 +177,47 @@ describe('the queue of matches', () => {
     apply('MatchVoided', 1);
     apply('MatchSettled', 2);
     expect(work.completeUpTo(position())).toBe(position());
+  });
+
+  it('counts what is for the table apart from what is for runners, offered or not', async () => {
+    const { apply, work, ready, claimed } = queue();
+    apply('MatchProposed', 1, { seats: [{ runtime: 'external' }] });
+    ready(1, 2);
+    expect(work.counts).toMatchObject({ runners: { waiting: 1 }, table: { waiting: 1 } });
+    await work.next(1, AbortSignal.timeout(0), true);
+    expect(work.counts).toMatchObject({ runners: { waiting: 1 }, table: { waiting: 1 } });
+    claimed(1);
+    expect(work.counts).toMatchObject({ runners: { waiting: 1, leased: 0 }, table: { waiting: 0, leased: 1 } });
+  });
+
+  it('names matches for the table that nobody has taken for too long, and no others', () => {
+    const { apply, work, ready, claimed, clock } = queue();
+    for (const match of [1, 2, 3]) apply('MatchProposed', match, { seats: [{ runtime: 'external' }] });
+    ready(1, 2, 4);
+    claimed(2);
+    clock.advance(59_999);
+    expect(work.unserved(60_000)).toEqual([]);
+    clock.advance(1);
+    // The third has no stakes yet, and the fourth is for runners.
+    expect(work.unserved(60_000)).toEqual([id(1)]);
+    apply('MatchReleased', 2);
+    clock.advance(60_000);
+    expect(work.unserved(60_000)).toEqual([id(1), id(2)]);
+  });
+
+  it('begins with nothing when it is filled anew, and serves those who have waited all the time', async () => {
+    const { apply, work, ready, claimed, next, position } = queue();
+    ready(1, 2);
+    claimed(1);
+    await next(1);
+    const waiting = work.next(5, AbortSignal.timeout(1_000));
+    work.clear();
+    expect({ size: work.size, counts: work.counts.runners }).toEqual({
+      ...{ size: 0, counts: { waiting: 0, leased: 0, asking: 1 } },
+    });
+    expect(work.completeUpTo(position())).toBe(position());
+    expect(work.leasesOf('r-1')).toEqual([]);
+    apply('MatchReady', 3);
+    expect(await waiting).toEqual([id(3)]);
   });
 });

@@ -1,4 +1,4 @@
-import type { Clock, RecordedEvent } from '../kernel/index.js';
+import type { Cause, Clock, RecordedEvent } from '../kernel/index.js';
 import type { ArenaEvent } from './events.js';
 
 /** A match that is ready or being played. */
@@ -8,6 +8,10 @@ interface Open {
   readonly priority: number;
   /** Somebody in it plays from outside: it is for the arena's table, not for runners. */
   readonly outside: boolean;
+  /** What its next command follows from. */
+  readonly cause: Cause | undefined;
+  /** Since when it waits to be claimed, by the clock of whoever keeps this queue. */
+  readonly waitsSinceMs?: number;
   lease: { readonly runnerId: string; readonly attempt: number; untilIso: string } | undefined;
 }
 
@@ -28,6 +32,14 @@ interface Waiter {
 const OFFER_MS = 5_000;
 /** Of so many matches that are given out, one is whichever became ready first: a low priority waits, and not for ever. */
 const FAIR_EVERY = 4;
+
+/** How much there is to do in one of the two places where matches are played. */
+interface Counts {
+  readonly waiting: number;
+  readonly leased: number;
+  /** Those who wait for a match. */
+  readonly asking: number;
+}
 
 /**
  * The matches that wait for a runner, by priority and then in the order in which they became ready, and the leases of
@@ -59,21 +71,24 @@ export class WorkQueue {
     return this.open.size;
   }
 
-  apply(event: Pick<RecordedEvent, 'position'> & ArenaEvent): void {
+  apply(event: Pick<RecordedEvent, 'position'> & Partial<Pick<RecordedEvent, 'id' | 'meta'>> & ArenaEvent): void {
     const { matchId } = event.data;
-    const { position = event.position, outside = false, priority = 0 } = this.open.get(matchId) ?? {};
+    const known = this.open.get(matchId);
+    const { position = event.position, outside = false, priority = 0 } = known ?? {};
+    const cause = causeOf(event) ?? known?.cause;
     switch (event.type) {
       case 'MatchProposed':
         // Kept from here on, since only the proposal says who plays from outside.
         if (event.data.seats.some((seat) => seat.runtime === 'external')) {
-          this.open.set(matchId, { position, outside: true, priority, lease: undefined });
+          this.open.set(matchId, { position, outside: true, priority, cause, lease: undefined });
         }
         break;
       case 'MatchReady':
       case 'MatchRequeued':
       case 'MatchReleased': {
         const ranked = event.type === 'MatchReady' ? (event.data.priority ?? 0) : priority;
-        this.open.set(matchId, { position, outside, priority: ranked, lease: undefined });
+        const waitsSinceMs = Date.parse(this.clock());
+        this.open.set(matchId, { position, outside, priority: ranked, cause, waitsSinceMs, lease: undefined });
         this.wait(matchId);
         this.serve();
         break;
@@ -81,7 +96,7 @@ export class WorkQueue {
       case 'MatchClaimed':
       case 'LeaseExtended': {
         const { runnerId, attempt, leaseUntil: untilIso } = event.data;
-        this.open.set(matchId, { position, outside, priority, lease: { runnerId, attempt, untilIso } });
+        this.open.set(matchId, { position, outside, priority, cause, lease: { runnerId, attempt, untilIso } });
         this.taken(matchId);
         break;
       }
@@ -130,6 +145,21 @@ export class WorkQueue {
     return this.leases((lease) => lease.untilIso <= now);
   }
 
+  /** Matches with agents from outside that no table has taken for so long: there is none, or it is full. */
+  unserved(ms: number): readonly string[] {
+    const beforeMs = Date.parse(this.clock()) - ms;
+    return [...this.open].flatMap(([matchId, { outside, waitsSinceMs = Number.POSITIVE_INFINITY }]) =>
+      outside && waitsSinceMs <= beforeMs ? [matchId] : [],
+    );
+  }
+
+  /** Forgets every match, for whoever hears of them anew. Those who wait for one go on waiting. */
+  clear(): void {
+    this.open.clear();
+    this.offered.clear();
+    for (const lines of Object.values(this.waiting)) lines.clear();
+  }
+
   leasesOf(runnerId: string): readonly Leased[] {
     return this.leases((lease) => lease.runnerId === runnerId);
   }
@@ -137,6 +167,16 @@ export class WorkQueue {
   holds({ matchId, runnerId, attempt }: Leased): boolean {
     const lease = this.open.get(matchId)?.lease;
     return lease?.runnerId === runnerId && lease.attempt === attempt;
+  }
+
+  /** What a command on this match follows from, as far as it is known here. */
+  causeOf(matchId: string): Cause | undefined {
+    return this.open.get(matchId)?.cause;
+  }
+
+  /** What runners have to do, and what is for the table, where agents from outside sit. */
+  get counts(): { readonly runners: Counts; readonly table: Counts } {
+    return { runners: this.countsOf(false), table: this.countsOf(true) };
   }
 
   /** The position up to which every match is over: whoever starts from there misses none that is open. */
@@ -149,6 +189,15 @@ export class WorkQueue {
     return [...this.open].flatMap(([matchId, { lease }]) =>
       lease && which(lease) ? [{ matchId, runnerId: lease.runnerId, attempt: lease.attempt }] : [],
     );
+  }
+
+  private countsOf(outside: boolean): Counts {
+    let leased = 0;
+    for (const open of this.open.values()) if (open.lease && open.outside === outside) leased += 1;
+    let waiting = 0;
+    for (const line of this.lines(outside).values()) waiting += line.size;
+    for (const matchId of this.offered.keys()) if (this.open.get(matchId)?.outside === outside) waiting += 1;
+    return { waiting, leased, asking: this.waiters.filter((waiter) => waiter.outside === outside).length };
   }
 
   private lines(outside: boolean): Map<number, Set<string>> {
@@ -205,6 +254,12 @@ export class WorkQueue {
     });
   }
 }
+
+/** A runner's claim, heartbeats and report all follow from the match's having been ready, whichever is heard of first. */
+const causeOf = ({ type, id, meta }: Partial<Pick<RecordedEvent, 'id' | 'meta'>> & ArenaEvent): Cause | undefined =>
+  id && meta && type !== 'MatchClaimed' && type !== 'LeaseExtended'
+    ? { correlationId: meta.correlationId, causationId: id }
+    : undefined;
 
 interface Head {
   readonly matchId: string;

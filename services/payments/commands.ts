@@ -4,7 +4,8 @@ import { because, notice, order, providerId, realCurrency } from './events.js';
 
 export const streamOf = (accountId: string) => `payments-${accountId}`;
 const stream = (data: { accountId: string }) => streamOf(data.accountId);
-const byOwner = (actor: Parameters<typeof actsFor>[0], data: { accountId: string }) => actsFor(actor, data.accountId);
+const byOwner = (actor: Parameters<typeof actsFor>[0], data: { accountId: string }) =>
+  actsFor(actor, data.accountId, 'admin');
 
 const payment = { accountId: slug, paymentId: z.uuid() };
 const withdrawal = { accountId: slug, withdrawalId: z.uuid() };
@@ -121,7 +122,15 @@ export class RecordTransfer extends defineCommand({
   allow: isStaff,
 }) {}
 
-/** The provider has said for certain that it paid nothing. */
+/** Stops a withdrawal that is not paid yet. Whether it was paid all the same is the provider's to say. */
+export class CancelWithdrawal extends defineCommand({
+  type: 'CancelWithdrawal',
+  data: z.object({ ...withdrawal, reason: because }),
+  stream,
+  allow: isStaff,
+}) {}
+
+/** It is certain that the provider paid nothing, and will pay nothing. */
 export class FailWithdrawal extends defineCommand({
   type: 'FailWithdrawal',
   data: z.object({ ...withdrawal, reason: because }),
@@ -145,4 +154,5 @@ export type PaymentCommand =
   | ApproveWithdrawal
   | RefuseWithdrawal
   | RecordTransfer
+  | CancelWithdrawal
   | FailWithdrawal;

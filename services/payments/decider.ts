@@ -1,8 +1,8 @@
 import { AgonError, type Decider } from '../kernel/index.js';
-import type { AskWithdrawal, PaymentCommand, RequestCheckout, RequestRefund } from './commands.js';
+import type { AskWithdrawal, CancelWithdrawal, PaymentCommand, RequestCheckout, RequestRefund } from './commands.js';
 import type { PaymentEvent } from './events.js';
 import { failCheckout, left, takeNotice } from './notices.js';
-import { evolve, initial, type PaymentState, paymentOf, withdrawalOf } from './state.js';
+import { evolve, initial, isDisputed, maybePaid, type PaymentState, paymentOf, withdrawalOf } from './state.js';
 
 /** The smallest payment that providers take, and more than anybody should lose to a typing error. */
 export const CHECKOUT_CENTS = { min: 100n, max: 100_000_00n } as const;
@@ -34,7 +34,7 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
       const { accountId } = command.data;
       if (!state.plan || state.plan.status === 'ended') return [];
       const { subscriptionId } = state.plan;
-      if (state.planEnding === subscriptionId) return [];
+      if (state.planEndings.includes(subscriptionId)) return [];
       return [{ type: 'PlanEndRequested', data: { accountId, subscriptionId } }];
     }
     case 'RequestPayoutAccount':
@@ -51,6 +51,8 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
       if (status !== 'asked') return [];
       const asked = { accountId, withdrawalId, amountCents, currency };
       const payoutAccountId = state.payout?.id;
+      // It may have been asked for just before the dispute was heard of.
+      if (isDisputed(state)) return [{ type: 'WithdrawalFailed', data: { ...asked, reason: 'a payment is disputed' } }];
       if (!payoutAccountId) return [{ type: 'WithdrawalFailed', data: { ...asked, reason: 'no payout account' } }];
       const idempotencyKey = `agon-withdrawal-${withdrawalId}`;
       return [{ type: 'WithdrawalRequested', data: { ...asked, payoutAccountId, idempotencyKey } }];
@@ -63,10 +65,12 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
     }
     case 'RecordTransfer':
       return recordTransfer(command.data, state);
+    case 'CancelWithdrawal':
+      return cancelWithdrawal(command, state);
     case 'FailWithdrawal': {
       const { status, amountCents, currency } = withdrawalOf(state, command.data.withdrawalId);
       const data = { ...command.data, amountCents, currency };
-      return status === 'requested' ? [{ type: 'WithdrawalFailed', data }] : [];
+      return maybePaid({ status }) ? [{ type: 'WithdrawalFailed', data }] : [];
     }
   }
 }
@@ -76,11 +80,21 @@ function requestCheckout({ data }: RequestCheckout, state: PaymentState): Paymen
     throw new AgonError('PAYMENTS.EXISTS', `There is a payment ${data.paymentId} already.`);
   }
   assertAmount(data.order.amountCents, data.order.currency);
-  if (data.order.kind === 'plan' && state.plan && state.plan.status !== 'ended') {
-    const { planId } = state.plan;
-    throw new AgonError('PAYMENTS.PLAN_RUNS', `${data.accountId} is on the plan ${planId}. End it before another one.`);
-  }
+  if (data.order.kind === 'plan') assertNoPlan(data.accountId, state);
   return [{ type: 'CheckoutRequested', data }];
+}
+
+/** Whoever pays at two pages pays for two plans, month by month. */
+function assertNoPlan(accountId: string, { plan, payments }: PaymentState): void {
+  if (plan && plan.status !== 'ended') {
+    const message = `${accountId} is on the plan ${plan.planId}. End it before another one.`;
+    throw new AgonError('PAYMENTS.PLAN_RUNS', message);
+  }
+  for (const { order, status } of Object.values(payments)) {
+    if (order.kind !== 'plan' || (status !== 'requested' && status !== 'open')) continue;
+    const page = `There is a page already on which the plan ${order.planId} can be paid, good for a day`;
+    throw new AgonError('PAYMENTS.PLAN_CHECKOUT_OPEN', `${page}: "agon wallet payments ${accountId}".`);
+  }
 }
 
 /** What is on its way back already, and not yet heard of, cannot be given back again. */
@@ -127,8 +141,21 @@ function askWithdrawal({ data }: AskWithdrawal, state: PaymentState): PaymentEve
       `The payout account of ${accountId} ${why}. Set it up with "agon wallet onboard ${accountId}".`,
     );
   }
+  if (isDisputed(state)) {
+    throw new AgonError('PAYMENTS.DISPUTED', `A payment of ${accountId} is disputed. Withdraw when that is over.`);
+  }
   assertAmount(data.amountCents, data.currency);
   return [{ type: 'WithdrawalAsked', data }];
+}
+
+/** Before its key was fixed nobody can have been asked to pay; afterwards the provider has to be asked whether it did. */
+function cancelWithdrawal({ data }: CancelWithdrawal, state: PaymentState): PaymentEvent[] {
+  const { status, amountCents, currency } = withdrawalOf(state, data.withdrawalId);
+  const ended = { ...data, amountCents, currency };
+  if (status === 'asked') return [{ type: 'WithdrawalFailed', data: ended }];
+  if (status === 'requested') return [{ type: 'WithdrawalStopped', data: ended }];
+  if (status === 'stopped') return [];
+  throw new AgonError('PAYMENTS.NOT_CANCELLABLE', `Withdrawal ${data.withdrawalId} is ${status}.`);
 }
 
 function recordTransfer(
@@ -137,7 +164,7 @@ function recordTransfer(
 ): PaymentEvent[] {
   const withdrawal = withdrawalOf(state, withdrawalId);
   const { amountCents, currency, status } = withdrawal;
-  if (status === 'requested') {
+  if (maybePaid(withdrawal)) {
     return [{ type: 'WithdrawalPaid', data: { accountId, withdrawalId, amountCents, currency, transferId } }];
   }
   if (status === 'paid' && withdrawal.transferId === transferId) return [];

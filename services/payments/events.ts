@@ -31,6 +31,13 @@ const planStatus = z.enum(['incomplete', 'active', 'late', 'unpaid', 'ended']);
 /** Whole seconds: of two notices about one thing, the later one counts, whatever order they come in. */
 const asOfS = z.int().min(0);
 
+/** When a subscription began: of two that run, the newer one is the plan. */
+const startedS = z.int().min(0);
+const subscription = z.object({
+  ...{ accountId: slug, planId: z.string().max(40), subscriptionId: providerId, asOfS, startedS },
+  status: planStatus,
+});
+
 const planClaim = {
   ...{ accountId: slug, planId: z.string().max(40), invoiceId: providerId, claimId: providerId, ...price },
   cause: z.enum(['refund', 'dispute']),
@@ -42,10 +49,7 @@ export const notice = z.discriminatedUnion('kind', [
   z.object({ ...payment, kind: z.literal('unpaid'), reason: because }),
   refund,
   dispute,
-  z.object({
-    ...{ kind: z.literal('plan'), accountId: slug, planId: z.string().max(40) },
-    ...{ subscriptionId: providerId, status: planStatus, asOfS },
-  }),
+  subscription.extend({ kind: z.literal('plan') }),
   z.object({
     ...{ kind: z.literal('plan-paid'), accountId: slug, planId: z.string().max(40), invoiceId: providerId },
     ...price,
@@ -98,12 +102,13 @@ export const paymentEvents = defineEvents('payments', {
   /** A refund or a dispute that was heard of before its payment. */
   NoticeKept: { version: 1, schema: z.object({ ...payment, notice: z.discriminatedUnion('kind', [refund, dispute]) }) },
   PlanChanged: {
-    version: 1,
-    schema: z.object({
-      ...{ accountId: slug, planId: z.string().max(40), subscriptionId: providerId, asOfS },
-      status: planStatus,
-    }),
+    version: 2,
+    schema: subscription,
+    // In the days of version 1 nobody asked when it began. It was not after it was first heard of.
+    upcast: { 1: (data) => ({ ...data, startedS: data.asOfS }) },
   },
+  /** News of a subscription that is not the plan: an older one, or one that nothing was paid for yet. */
+  PlanNoted: { version: 1, schema: subscription },
   PlanPaid: {
     version: 1,
     schema: z.object({ accountId: slug, planId: z.string().max(40), invoiceId: providerId, ...price }),
@@ -111,6 +116,7 @@ export const paymentEvents = defineEvents('payments', {
   /** The plan itself follows its subscription, not this. */
   PlanPaymentTaken: { version: 1, schema: z.object(planClaim) },
   PlanPaymentReturned: { version: 1, schema: z.object({ ...planClaim, returnedCents: cents }) },
+  /** Asked for, or of a subscription that another one has replaced. */
   PlanEndRequested: { version: 1, schema: z.object({ accountId: slug, subscriptionId: providerId }) },
   PayoutAccountRequested: { version: 1, schema: z.object({ accountId: slug }) },
   PayoutAccountRefused: { version: 1, schema: z.object({ accountId: slug, reason: because }) },
@@ -126,6 +132,8 @@ export const paymentEvents = defineEvents('payments', {
     version: 1,
     schema: z.object({ ...withdrawal, payoutAccountId: providerId, idempotencyKey: z.string().max(255) }),
   },
+  /** No transfer is begun from here on. One that was begun before may still turn up. */
+  WithdrawalStopped: { version: 1, schema: z.object({ ...withdrawal, reason: because }) },
   WithdrawalPaid: { version: 1, schema: z.object({ ...withdrawal, transferId: providerId }) },
   /** So much more of a transfer came back, and so much in all. */
   WithdrawalReversed: {
@@ -136,6 +144,7 @@ export const paymentEvents = defineEvents('payments', {
 });
 
 export type PaymentEvent = EventOf<typeof paymentEvents>;
+export type Subscription = z.output<typeof subscription>;
 export type Order = z.output<typeof order>;
 export type Notice = z.output<typeof notice>;
 export type RealCurrency = z.output<typeof realCurrency>;

@@ -1,5 +1,6 @@
 export {
   AskWithdrawal,
+  CancelWithdrawal,
   EndPlan,
   RecordTransfer,
   RequestCheckout,
@@ -18,11 +19,12 @@ export {
 export { takeWebhook, WEBHOOK_BYTES_MAX } from './incoming.js';
 export { payments } from './module.js';
 export {
-  assertWithin,
+  beyondPlan,
   type CreditPack,
   creditPacks,
   OFFER_CURRENCY,
   type Plan,
+  type PlanLimit,
   packNamed,
   planInForce,
   planNamed,

@@ -2,6 +2,7 @@ import { defineContext } from '../kernel/index.js';
 import {
   ApproveWithdrawal,
   AskWithdrawal,
+  CancelWithdrawal,
   EndPlan,
   FailCheckout,
   FailWithdrawal,
@@ -23,13 +24,14 @@ import { paidIn, withdrawals } from './policies.js';
 
 export const payments = defineContext({
   name: 'payments',
+  streams: 'payments',
   events: paymentEvents,
   decider: paymentDecider,
   commands: [
     ...[RequestCheckout, RecordCheckout, FailCheckout, TakeNotice, EndPlan],
     ...[RequestRefund, RecordRefund, RefuseRefund],
     ...[RequestPayoutAccount, RecordPayoutAccount, RefusePayoutAccount],
-    ...[AskWithdrawal, ApproveWithdrawal, RefuseWithdrawal, RecordTransfer, FailWithdrawal],
+    ...[AskWithdrawal, ApproveWithdrawal, RefuseWithdrawal, RecordTransfer, CancelWithdrawal, FailWithdrawal],
   ],
   policies: [paidIn, withdrawals],
 });

@@ -1,8 +1,9 @@
 import { AgonError, fold } from '../kernel/index.js';
-import type { Notice, PaymentEvent } from './events.js';
+import type { Notice, PaymentEvent, Subscription } from './events.js';
 import {
   evolve,
   initial,
+  maybePaid,
   NO_PAYOUT,
   type NoticeOf,
   type Payment,
@@ -106,7 +107,7 @@ function claimPlan({ kind: _kind, stands, ...claim }: NoticeOf<'plan-claim'>, st
 function reverseTransfer(notice: NoticeOf<'transfer-reversed'>, state: PaymentState): PaymentEvent[] {
   const { accountId, withdrawalId, transferId, amountCents: totalCents, currency } = notice;
   const { status, amountCents: paidCents, ...known } = withdrawalOf(state, withdrawalId);
-  const isOther = status === 'paid' ? known.transferId !== transferId : status !== 'requested';
+  const isOther = status === 'paid' ? known.transferId !== transferId : !maybePaid({ status });
   if (isOther) {
     const name = `Withdrawal ${withdrawalId} is ${status}${known.transferId ? ` by ${known.transferId}` : ''}`;
     throw new AgonError('PAYMENTS.OTHER_TRANSFER', `${name}, and transfer ${transferId} was reversed.`);
@@ -152,17 +153,49 @@ const giveBack = (payment: Payment, amountCents: string): string =>
 
 /** Of two notices of one second, the one further on in a subscription's life counts. */
 const STAGES = ['incomplete', 'active', 'late', 'unpaid', 'ended'] as const;
+const stage = ({ status }: Subscription) => STAGES.indexOf(status);
+const isInForce = ({ status }: Subscription) => status === 'active' || status === 'late';
 
-function changePlan({ kind: _kind, ...data }: NoticeOf<'plan'>, { plan }: PaymentState): PaymentEvent[] {
-  const changed: PaymentEvent = { type: 'PlanChanged', data };
-  if (!plan) return [changed];
-  if (plan.subscriptionId !== data.subscriptionId) {
-    // The end of an old subscription says nothing about the one that runs.
-    return plan.status === 'ended' || (data.status !== 'ended' && data.asOfS > plan.asOfS) ? [changed] : [];
-  }
-  if (plan.status === 'ended' || data.asOfS < plan.asOfS) return [];
-  const stage = (status: (typeof STAGES)[number]) => STAGES.indexOf(status);
-  return data.asOfS === plan.asOfS && stage(data.status) <= stage(plan.status) ? [] : [changed];
+/**
+ * The plan is a function of all that is known about an owner's subscriptions, whatever order it was heard in: one that is
+ * in force before one that is not, then the newest that has not ended.
+ */
+function changePlan({ kind: _kind, ...heard }: NoticeOf<'plan'>, state: PaymentState): PaymentEvent[] {
+  const known = state.subscriptions[heard.subscriptionId];
+  if (known && !isNews(heard, known)) return [];
+  const all = Object.values({ ...state.subscriptions, [heard.subscriptionId]: heard });
+  const plan = all.reduce((a, b) => (outranks(b, a) ? b : a));
+  const changed: PaymentEvent = { type: 'PlanChanged', data: plan };
+  const noted: PaymentEvent = { type: 'PlanNoted', data: heard };
+  const others = plan.subscriptionId === state.plan?.subscriptionId ? [noted] : [noted, changed];
+  return [...(plan === heard ? [changed] : others), ...endReplaced(all, plan, state)];
+}
+
+/** An end is final, also if it is heard of first. */
+function isNews(heard: Subscription, known: Subscription): boolean {
+  if (known.status === 'ended') return false;
+  if (heard.status === 'ended') return true;
+  if (heard.asOfS !== known.asOfS) return heard.asOfS > known.asOfS;
+  return stage(heard) > stage(known);
+}
+
+function outranks(a: Subscription, b: Subscription): boolean {
+  const rank = (each: Subscription) => [isInForce(each), each.status !== 'ended'].map(Number);
+  const [ofA, ofB] = [
+    [...rank(a), a.startedS],
+    [...rank(b), b.startedS],
+  ];
+  const first = ofA.findIndex((value, i) => value !== ofB[i]);
+  return first < 0 ? a.subscriptionId > b.subscriptionId : (ofA[first] ?? 0) > (ofB[first] ?? 0);
+}
+
+/** Nobody pays for two: every other one that is still charged for is ended. */
+function endReplaced(all: readonly Subscription[], plan: Subscription, { planEndings }: PaymentState): PaymentEvent[] {
+  if (!isInForce(plan)) return [];
+  return all
+    .filter((each) => each !== plan && (isInForce(each) || each.status === 'unpaid'))
+    .filter(({ subscriptionId }) => !planEndings.includes(subscriptionId))
+    .map(({ accountId, subscriptionId }) => ({ type: 'PlanEndRequested', data: { accountId, subscriptionId } }));
 }
 
 export function failCheckout(

@@ -61,16 +61,15 @@ export function planInForce({ planId, planStatus }: { planId: string; planStatus
   return planNamed(planStatus === 'active' || planStatus === 'late' ? planId : 'free');
 }
 
-/** Refuses one more than the plan allows, and says which plan would. */
-export function assertWithin(plan: Plan, limit: PlanLimit, used: number, accountId: string): void {
+/** The refusal of one more than the plan allows, which says which plan would. */
+export function beyondPlan(plan: Plan, limit: PlanLimit, used: number, accountId: string): AgonError {
   const allowed = plan[limit];
-  if (used < allowed) return;
   const what = { agentsMax: 'agents', matchesPerDayMax: 'matches a day' }[limit];
   const more = plans.find((each) => each[limit] > allowed);
   const how = more
     ? `The plan ${more.planId} allows ${more[limit]}: "agon plan subscribe ${accountId} ${more.planId}".`
     : 'There is no larger plan.';
-  throw new AgonError(
+  return new AgonError(
     'PAYMENTS.PLAN_LIMIT',
     `${accountId} is on the plan ${plan.planId}, which allows ${allowed} ${what}, and has used all of them. ${how}`,
     { planId: plan.planId, limit, allowed, used },

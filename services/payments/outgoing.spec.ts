@@ -12,24 +12,30 @@ import {
   type RecordedEvent,
   Secret,
   SYSTEM,
+  upcasterOf,
 } from '../kernel/index.js';
+import { FreezeWallet, readWallet, wallet } from '../wallet/index.js';
 import { ApproveWithdrawal } from './commands.js';
 import {
   AskWithdrawal,
+  CancelWithdrawal,
   carryOut,
+  type Notice,
   type PaymentProvider,
   payments,
   RequestCheckout,
   RequestRefund,
   TakeNotice,
 } from './index.js';
+import { paidIn, withdrawals } from './policies.js';
 
 const DAY_MS = 24 * 3600 * 1000;
 const clock = manualClock('2026-03-01T12:00:00.000Z');
 const store = new MemoryEventStore();
 const handle = createHandle({ store });
 const meta = () => newMeta(SYSTEM, { clock });
-const send = (command: Command) => handle(payments, command);
+const send = (command: Command) =>
+  handle(wallet.commands.some(({ spec }) => spec.type === command.type) ? wallet : payments, command);
 let stripe: Sandbox;
 let provider: PaymentProvider;
 
@@ -44,6 +50,8 @@ beforeAll(async () => {
 });
 afterAll(() => stripe?.stop());
 
+const walletOf = (accountId: string) => readWallet(store, upcasterOf([wallet.events]), accountId);
+const ports = () => ({ provider, store, clock, walletOf });
 type Outgoing = Parameters<typeof carryOut>[0];
 const last = async (accountId: string) =>
   (await store.readStream(`payments-${accountId}`)).at(-1) as RecordedEvent as unknown as Outgoing;
@@ -65,14 +73,14 @@ const transfersOf = (withdrawalId: string) =>
 describe('a transfer', () => {
   it('is looked up, not made again, when its record was lost and its key forgotten', async () => {
     const { event, withdrawalId } = await requested('ada');
-    const first = await carryOut(event, { provider, store, clock });
+    const first = await carryOut(event, ports());
     // The process dies here. Two days later, Stripe knows the transfer and not the key.
     clock.advance(2 * DAY_MS);
-    const second = await carryOut(event, { provider, store, clock });
+    const second = await carryOut(event, ports());
     expect(second?.data).toEqual(first?.data);
     expect(transfersOf(withdrawalId)).toHaveLength(1);
     await send(second as Command);
-    expect(await carryOut(event, { provider, store, clock })).toBeUndefined();
+    expect(await carryOut(event, ports())).toBeUndefined();
   });
 
   it('is not given up because a look-up failed', async () => {
@@ -81,7 +89,7 @@ describe('a transfer', () => {
       ...provider,
       findTransfer: () => Promise.reject(new AgonError('PAYMENTS.PROVIDER_REFUSED', 'no such parameter')),
     };
-    await expect(carryOut(event, { provider: blind, store, clock })).rejects.toMatchObject({
+    await expect(carryOut(event, { ...ports(), provider: blind })).rejects.toMatchObject({
       code: 'PAYMENTS.PROVIDER_REFUSED',
     });
   });
@@ -89,8 +97,112 @@ describe('a transfer', () => {
   it('fails when Stripe says that it was not made', async () => {
     const { event, withdrawalId } = await requested('cyd');
     stripe.books.move('usd', -stripe.books.balance('usd'));
-    const command = await carryOut(event, { provider, store, clock });
+    const command = await carryOut(event, ports());
     expect(command).toMatchObject({ type: 'FailWithdrawal', data: { withdrawalId } });
+    expect(transfersOf(withdrawalId)).toHaveLength(0);
+  });
+});
+
+describe('a withdrawal under way', () => {
+  /** The policies on what happened to this account, until nothing more comes of it. */
+  const reacted = async (accountId: string) => {
+    for (let position = 0; position < (await store.lastPosition()); position += 1) {
+      const [event] = (await store.readAll({ after: position, limit: 1 })) as [RecordedEvent];
+      if ((event.data as { accountId?: string }).accountId !== accountId) continue;
+      for (const policy of [paidIn, withdrawals]) {
+        if (policy.types.includes(event.type)) for (const command of policy.react(event)) await send(command);
+      }
+    }
+  };
+  /** 50.00 are paid in and cleared, and all of it is to be paid out. */
+  const underWay = async (accountId: string) => {
+    const paymentId = derivedId('payment', accountId);
+    const money = { amountCents: '5000', currency: 'USD' } as const;
+    const order = { kind: 'deposit', ...money, clearingS: 0 } as const;
+    await send(new RequestCheckout({ accountId, paymentId, order }, meta()));
+    const tell = (notice: Notice) => send(new TakeNotice({ accountId, notice }, meta()));
+    await tell({ kind: 'paid', accountId, paymentId, ...money, chargeId: 'pi_1' });
+    const { payoutAccountId } = await provider.openPayoutAccount(accountId, `key-${accountId}`);
+    stripe.happen.onboard(payoutAccountId);
+    await tell({ kind: 'payout-account', accountId, payoutAccountId, enabled: true, asOfS: 1 });
+    await reacted(accountId);
+    const withdrawalId = derivedId('withdrawal', accountId);
+    await send(new AskWithdrawal({ accountId, withdrawalId, ...money }, meta()));
+    await reacted(accountId);
+    const event = await last(accountId);
+    expect(event.type).toBe('WithdrawalRequested');
+    stripe.books.move('usd', 5_000);
+    return {
+      event,
+      withdrawalId,
+      dispute: { kind: 'dispute', accountId, paymentId, ...money, disputeId: 'dp_1' } as const,
+      tell,
+    };
+  };
+  const carriedOut = async (event: Outgoing) => {
+    const command = await carryOut(event, ports());
+    if (command) await send(command);
+    await reacted(event.data.accountId);
+  };
+  const typesOf = async (stream: string) => (await store.readStream(stream)).map(({ type }) => type);
+
+  it('is not paid after a chargeback: what was held pays what is owed', async () => {
+    const { event, withdrawalId, dispute, tell } = await underWay('fay');
+    await tell({ ...dispute, outcome: 'open' });
+    await tell({ ...dispute, outcome: 'lost' });
+    await reacted('fay');
+    await carriedOut(event);
+    const stopped = await last('fay');
+    expect(stopped).toMatchObject({ type: 'WithdrawalStopped', data: { withdrawalId, reason: 'owed' } });
+    clock.advance(provider.callMsMax);
+    await carriedOut(stopped);
+    expect(transfersOf(withdrawalId)).toHaveLength(0);
+    expect((await typesOf('wallet-fay')).slice(-3)).toEqual(['WalletUnfrozen', 'HoldVoided', 'DebtRepaid']);
+    expect((await walletOf('fay')).purses.USD).toMatchObject({ availableCents: 0n, owedCents: 0n });
+    // Heard of again, nothing more comes of any of it.
+    for (const again of [event, stopped]) expect(await carryOut(again, ports())).toBeUndefined();
+  });
+
+  it('is stopped by a dispute before the wallet has heard of it, and by anybody who freezes the wallet', async () => {
+    const { event, dispute, tell } = await underWay('gus');
+    await tell({ ...dispute, outcome: 'open' });
+    expect(await carryOut(event, ports())).toMatchObject({ type: 'CancelWithdrawal', data: { reason: 'disputed' } });
+    const { event: other } = await underWay('hal');
+    await send(new FreezeWallet({ accountId: 'hal', reason: 'a match is looked into' }, meta()));
+    expect(await carryOut(other, ports())).toMatchObject({ type: 'CancelWithdrawal', data: { reason: 'frozen' } });
+  });
+
+  it('is paid if its transfer was made before it was stopped', async () => {
+    const { event, withdrawalId } = await underWay('ivy');
+    await carryOut(event, ports());
+    await send(new CancelWithdrawal({ accountId: 'ivy', withdrawalId, reason: 'asked for' }, meta()));
+    await carriedOut(await last('ivy'));
+    expect(await last('ivy')).toMatchObject({ type: 'WithdrawalPaid' });
+    expect((await typesOf('wallet-ivy')).at(-1)).toBe('HoldPosted');
+    expect(transfersOf(withdrawalId)).toHaveLength(1);
+  });
+
+  it('is not given up while a transfer that was begun may still turn up', async () => {
+    const { event, withdrawalId } = await underWay('joe');
+    await send(new CancelWithdrawal({ accountId: 'joe', withdrawalId, reason: 'asked for' }, meta()));
+    const stopped = await last('joe');
+    await expect(carryOut(stopped, ports())).rejects.toMatchObject({ code: 'PAYMENTS.NO_ANSWER' });
+    // A call that nobody waited for any more.
+    await provider.createTransfer(event.data as Parameters<PaymentProvider['createTransfer']>[0]);
+    clock.advance(provider.callMsMax);
+    expect(await carryOut(stopped, ports())).toMatchObject({ type: 'RecordTransfer' });
+  });
+
+  it('is not begun when it was cancelled during the look-up', async () => {
+    const { event, withdrawalId } = await underWay('kim');
+    const slow: PaymentProvider = {
+      ...provider,
+      findTransfer: async (id) => {
+        await send(new CancelWithdrawal({ accountId: 'kim', withdrawalId, reason: 'asked for' }, meta()));
+        return provider.findTransfer(id);
+      },
+    };
+    expect(await carryOut(event, { ...ports(), provider: slow })).toBeUndefined();
     expect(transfersOf(withdrawalId)).toHaveLength(0);
   });
 });
@@ -101,7 +213,7 @@ describe('a refund', () => {
     const paymentId = derivedId('payment', accountId);
     const order = { kind: 'deposit', amountCents: '5000', currency: 'USD', clearingS: 0 } as const;
     await send(new RequestCheckout({ accountId, paymentId, order }, meta()));
-    await send((await carryOut(await last(accountId), { provider, store, clock })) as Command);
+    await send((await carryOut(await last(accountId), ports())) as Command);
     const session = stripe.happen.pay(stripe.books.list('checkout.session')[0]?.id ?? '');
     const chargeId = String(session.payment_intent);
     const notice = { kind: 'paid', accountId, paymentId, amountCents: '5000', currency: 'USD', chargeId } as const;
@@ -109,18 +221,18 @@ describe('a refund', () => {
     const requestId = derivedId('refund', accountId);
     await send(new RequestRefund({ accountId, paymentId, requestId, amountCents: '2000', reason: 'late' }, meta()));
     const event = await last(accountId);
-    const first = await carryOut(event, { provider, store, clock });
+    const first = await carryOut(event, ports());
     clock.advance(2 * DAY_MS);
-    const second = await carryOut(event, { provider, store, clock });
+    const second = await carryOut(event, ports());
     expect(second).toMatchObject({ type: 'RecordRefund', data: first?.data });
     expect(stripe.books.list('refund')).toMatchObject([{ amount: 2000, metadata: { agon_refund: requestId } }]);
     await send(second as Command);
-    expect(await carryOut(event, { provider, store, clock })).toBeUndefined();
+    expect(await carryOut(event, ports())).toBeUndefined();
     // Somebody was quicker in the dashboard: what Stripe refuses for certain is refused.
     const late = { accountId, paymentId, requestId: derivedId('late'), reason: 'late' };
     await send(new RequestRefund(late, meta()));
     stripe.happen.refund(chargeId, 3000, {});
-    expect(await carryOut(await last(accountId), { provider, store, clock })).toMatchObject({ type: 'RefuseRefund' });
+    expect(await carryOut(await last(accountId), ports())).toMatchObject({ type: 'RefuseRefund' });
   });
 });
 
@@ -130,10 +242,10 @@ describe('a checkout', () => {
     const order = { kind: 'deposit', amountCents: '5000', currency: 'USD', clearingS: 0 } as const;
     await send(new RequestCheckout({ accountId: 'dee', paymentId, order }, meta()));
     const event = await last('dee');
-    const opened = await carryOut(event, { provider, store, clock });
+    const opened = await carryOut(event, ports());
     expect(opened).toMatchObject({ type: 'RecordCheckout', data: { paymentId } });
     await send(opened as Command);
-    expect(await carryOut(event, { provider, store, clock })).toBeUndefined();
+    expect(await carryOut(event, ports())).toBeUndefined();
     const sessions = stripe.books.list('checkout.session');
     expect(sessions.filter(({ metadata }) => metadata?.agon_account === 'dee')).toHaveLength(1);
   });

@@ -1,4 +1,5 @@
 import {
+  AgonError,
   type Clock,
   type Command,
   derivedId,
@@ -6,10 +7,14 @@ import {
   fold,
   isAgonError,
   newMeta,
+  type RecordedEvent,
   SYSTEM,
   storeLimits,
+  upcasterOf,
 } from '../kernel/index.js';
+import { type WalletState, withheld } from '../wallet/index.js';
 import {
+  CancelWithdrawal,
   FailCheckout,
   FailWithdrawal,
   RecordCheckout,
@@ -20,13 +25,20 @@ import {
   RefuseRefund,
   streamOf,
 } from './commands.js';
-import type { PaymentEvent } from './events.js';
+import { type PaymentEvent, paymentEvents } from './events.js';
 import type { PaymentProvider } from './provider.js';
-import { evolve, initial, type PaymentState } from './state.js';
+import { evolve, initial, isDisputed, type PaymentState } from './state.js';
 
-type Event<Type extends PaymentEvent['type']> = Extract<PaymentEvent, { type: Type }> & { readonly id: string };
+type Event<Type extends PaymentEvent['type']> = Extract<PaymentEvent, { type: Type }> &
+  Pick<RecordedEvent, 'id' | 'time'> &
+  Partial<Pick<RecordedEvent, 'meta'>>;
 type Outgoing = Event<
-  'CheckoutRequested' | 'PayoutAccountRequested' | 'WithdrawalRequested' | 'RefundRequested' | 'PlanEndRequested'
+  | 'CheckoutRequested'
+  | 'PayoutAccountRequested'
+  | 'WithdrawalRequested'
+  | 'WithdrawalStopped'
+  | 'RefundRequested'
+  | 'PlanEndRequested'
 >;
 
 /** The facts after which the provider has to be called. */
@@ -34,6 +46,7 @@ export const outgoingTypes = [
   'CheckoutRequested',
   'PayoutAccountRequested',
   'WithdrawalRequested',
+  'WithdrawalStopped',
   'RefundRequested',
   'PlanEndRequested',
 ] as const satisfies readonly PaymentEvent['type'][];
@@ -42,6 +55,8 @@ interface OutgoingPorts {
   readonly provider: PaymentProvider;
   readonly store: EventStore;
   readonly clock: Clock;
+  /** From its own events, as they are now. */
+  walletOf(accountId: string): Promise<WalletState>;
 }
 
 /**
@@ -51,7 +66,9 @@ interface OutgoingPorts {
 export async function carryOut(event: Outgoing, ports: OutgoingPorts): Promise<Command | undefined> {
   const { provider, clock } = ports;
   // The answer is part of the id: an answer that differs is another command, and not the same one with other data.
-  const meta = (answer: string) => newMeta(SYSTEM, { id: derivedId(event.id, 'outgoing', answer), clock });
+  const { correlationId } = event.meta ?? {};
+  const cause = correlationId === undefined ? undefined : { correlationId, causationId: event.id };
+  const meta = (answer: string) => newMeta(SYSTEM, { id: derivedId(event.id, 'outgoing', answer), clock, cause });
   const state = await stateOf(ports.store, event.data.accountId);
   switch (event.type) {
     case 'CheckoutRequested': {
@@ -85,10 +102,27 @@ export async function carryOut(event: Outgoing, ports: OutgoingPorts): Promise<C
       // A look-up that fails says nothing about the transfer, so it never ends the withdrawal.
       const paid = await provider.findTransfer(withdrawalId);
       if (paid) return record(paid);
+      // Weeks may have gone by since the money was held. What stops a withdrawal stops it until the moment it is paid.
+      const now = await stateOf(ports.store, accountId);
+      if (now.withdrawals[withdrawalId]?.status !== 'requested') return undefined;
+      const why = isDisputed(now) ? 'disputed' : withheld(await ports.walletOf(accountId));
+      if (why) return new CancelWithdrawal({ accountId, withdrawalId, reason: why }, meta('withheld'));
       return refusedAs(
         (reason) => new FailWithdrawal({ accountId, withdrawalId, reason }, meta('refused')),
         async () => record(await provider.createTransfer(event.data)),
       );
+    }
+    case 'WithdrawalStopped': {
+      const { accountId, withdrawalId, reason } = event.data;
+      if (state.withdrawals[withdrawalId]?.status !== 'stopped') return undefined;
+      // A transfer may have been begun just before. Only a look-up after its time says that there will be none.
+      const isOver = Date.parse(clock()) >= Date.parse(event.time) + provider.callMsMax;
+      const paid = await provider.findTransfer(withdrawalId);
+      if (paid) return new RecordTransfer({ accountId, withdrawalId, ...paid }, meta(paid.transferId));
+      if (!isOver) {
+        throw new AgonError('PAYMENTS.NO_ANSWER', `A transfer of withdrawal ${withdrawalId} may still turn up.`);
+      }
+      return new FailWithdrawal({ accountId, withdrawalId, reason }, meta('stopped'));
     }
     case 'RefundRequested': {
       const { accountId, paymentId, requestId } = event.data;
@@ -104,7 +138,8 @@ export async function carryOut(event: Outgoing, ports: OutgoingPorts): Promise<C
     }
     case 'PlanEndRequested':
       // Recorded by the webhook that follows.
-      if (state.plan?.status !== 'ended') await provider.endPlan(event.data.subscriptionId);
+      if (state.subscriptions[event.data.subscriptionId]?.status !== 'ended')
+        await provider.endPlan(event.data.subscriptionId);
       return undefined;
   }
 }
@@ -119,11 +154,13 @@ async function refusedAs(refused: (reason: string) => Command, call: () => Promi
   }
 }
 
+const upcast = upcasterOf([paymentEvents]);
+
 async function stateOf(store: EventStore, accountId: string): Promise<PaymentState> {
   let state = initial;
   for (let fromRevision = 0; ; ) {
     const page = await store.readStream(streamOf(accountId), { fromRevision });
-    state = fold({ initial, evolve }, page as unknown as Iterable<PaymentEvent>, state);
+    state = fold({ initial, evolve }, page.map(upcast) as unknown as PaymentEvent[], state);
     if (page.length < storeLimits.pageEventsMax) return state;
     fromRevision += page.length;
   }

@@ -16,7 +16,8 @@ import {
 import { paymentDecider } from './decider.js';
 import {
   AskWithdrawal,
-  assertWithin,
+  beyondPlan,
+  CancelWithdrawal,
   EndPlan,
   type Notice,
   type Order,
@@ -302,8 +303,11 @@ describe('a plan', () => {
     status: 'incomplete' | 'active' | 'late' | 'unpaid' | 'ended',
     asOfS: number,
     subscriptionId = 'sub_1',
-  ) => ({ kind: 'plan', accountId, planId: 'pro', subscriptionId, status, asOfS }) as const;
+    startedS = Number(subscriptionId.slice(4)),
+  ) => ({ kind: 'plan', accountId, planId: 'pro', subscriptionId, status, asOfS, startedS }) as const;
   const changed = ({ kind: _kind, ...data }: ReturnType<typeof told>) => event('PlanChanged', data);
+  const noted = ({ kind: _kind, ...data }: ReturnType<typeof told>) => event('PlanNoted', data);
+  const ending = (subscriptionId: string) => event('PlanEndRequested', { accountId, subscriptionId });
 
   it('follows the latest word about it', () => {
     given([])
@@ -332,7 +336,86 @@ describe('a plan', () => {
   it('is not ended by the end of an older one', () => {
     given([changed(told('active', 10, 'sub_2'))])
       .when(tell(told('ended', 11, 'sub_1')))
+      .then([noted(told('ended', 11, 'sub_1'))]);
+  });
+
+  it('is not brought back by a late word about one that is over', () => {
+    const over = [changed(told('ended', 9, 'sub_1')), changed(told('ended', 20, 'sub_2'))];
+    given(over)
+      .when(tell(told('active', 5, 'sub_1')))
       .then([]);
+    given([
+      changed(told('active', 10, 'sub_2')),
+      noted(told('ended', 30, 'sub_1')),
+      changed(told('ended', 20, 'sub_2')),
+    ])
+      .when(tell(told('active', 25, 'sub_1')))
+      .then([]);
+  });
+
+  it('replaces an older one, whose end is asked for once', () => {
+    const [older, newer] = [told('active', 10, 'sub_1'), told('active', 9, 'sub_2')];
+    given([changed(older)])
+      .when(tell(newer))
+      .then([changed(newer), ending('sub_1')]);
+    given([changed(newer)])
+      .when(tell(older))
+      .then([noted(older), ending('sub_1')]);
+    given([changed(older), changed(newer), ending('sub_1')])
+      .when(tell(told('late', 11, 'sub_1')))
+      .then([noted(told('late', 11, 'sub_1'))]);
+    // One that nobody has paid for yet replaces nothing, and may still lapse by itself.
+    given([changed(older)])
+      .when(tell(told('incomplete', 11, 'sub_2')))
+      .then([noted(told('incomplete', 11, 'sub_2'))]);
+  });
+
+  it('is the one that still runs when the newer one has ended', () => {
+    const [older, newer] = [told('active', 10, 'sub_1'), told('active', 12, 'sub_2')];
+    given([changed(older), changed(newer), ending('sub_1')])
+      .when(tell(told('ended', 13, 'sub_2')))
+      .then([noted(told('ended', 13, 'sub_2')), changed(older)]);
+  });
+
+  it('comes to the same in any order, and nobody is left to pay for two', () => {
+    const life = (subscriptionId: string, from: number, statuses: readonly Parameters<typeof told>[0][]) =>
+      statuses.map((status, i) => told(status, from + i, subscriptionId));
+    const heard = [
+      ...life('sub_1', 1, ['incomplete', 'active', 'late', 'active', 'ended']),
+      ...life('sub_2', 4, ['incomplete', 'active', 'late']),
+      ...life('sub_3', 3, ['active', 'unpaid']),
+      ...life('sub_4', 8, ['incomplete', 'active', 'ended']),
+      ...life('sub_5', 2, ['incomplete']),
+    ];
+    const anyOrder = fc
+      .array(fc.constantFrom(...heard))
+      .chain((more) => fc.shuffledSubarray([...heard, ...more], { minLength: heard.length + more.length }));
+    fc.assert(
+      fc.property(anyOrder, (notices) => {
+        const log: PaymentEvent[] = [];
+        for (const notice of notices) log.push(...paymentDecider.decide(tell(notice), fold(paymentDecider, log)));
+        const { plan, planEndings, subscriptions } = fold(paymentDecider, log);
+        expect(plan).toMatchObject({ subscriptionId: 'sub_2', status: 'late', asOfS: 6 });
+        expect(planEndings).toContain('sub_3');
+        expect(new Set(planEndings).size).toBe(planEndings.length);
+        expect(plan).toEqual(subscriptions.sub_2);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('is paid at one page at a time', () => {
+    const order: Order = { kind: 'plan', planId: 'team', amountCents: '9900', currency: 'USD' };
+    const page = event('CheckoutRequested', { accountId, paymentId: derivedId('page'), order });
+    const failed = event('CheckoutFailed', { accountId, paymentId: derivedId('page'), reason: 'expired' });
+    const ask = new RequestCheckout({ ...payment, order }, meta());
+    given([page]).when(ask).thenRefused('PAYMENTS.PLAN_CHECKOUT_OPEN');
+    given([page, failed])
+      .when(ask)
+      .then([event('CheckoutRequested', { ...payment, order })]);
+    given([requested])
+      .when(new RequestCheckout({ accountId, paymentId: derivedId('page'), order }, meta()))
+      .then([page]);
   });
 
   it('is had once at a time, and ended by asking', () => {
@@ -341,11 +424,10 @@ describe('a plan', () => {
       .when(new RequestCheckout({ ...payment, order: plan }, meta()))
       .thenRefused('PAYMENTS.PLAN_RUNS');
     const end = new EndPlan({ accountId }, meta());
-    const ending = event('PlanEndRequested', { accountId, subscriptionId: 'sub_1' });
     given([changed(told('active', 10))])
       .when(end)
-      .then([ending]);
-    given([changed(told('active', 10)), ending])
+      .then([ending('sub_1')]);
+    given([changed(told('active', 10)), ending('sub_1')])
       .when(end)
       .then([]);
     given([]).when(end).then([]);
@@ -371,15 +453,12 @@ describe('a plan', () => {
   });
 
   it('refuses what is beyond it, and says which plan allows more', () => {
-    const used = (planId: string, count: number) => () =>
-      assertWithin(planNamed(planId), 'agentsMax', count, accountId);
-    expect(used('free', 2)).not.toThrow();
-    const refusal = {
+    const refused = (planId: string, count: number) => beyondPlan(planNamed(planId), 'agentsMax', count, accountId);
+    expect(refused('free', 3)).toMatchObject({
       code: 'PAYMENTS.PLAN_LIMIT',
       message: expect.stringMatching(/free.*3 agents.*subscribe ada pro/),
-    };
-    expect(used('free', 3)).toThrow(expect.objectContaining(refusal));
-    expect(used('team', 200)).toThrow(expect.objectContaining({ message: expect.stringMatching(/no larger plan/) }));
+    });
+    expect(refused('team', 200).message).toMatch(/no larger plan/);
   });
 
   const claim = { accountId, planId: 'pro', invoiceId: 'in_1', ...money, cause: 'refund' } as const;
@@ -444,6 +523,39 @@ describe('a withdrawal', () => {
     given([ready, asked, toPay]).when(record()).then([done]);
     given([ready, asked, toPay, done]).when(record()).then([]);
     given([ready, asked, toPay, done]).when(record('tr_2')).thenRefused('PAYMENTS.OTHER_TRANSFER');
+  });
+
+  it('is neither asked for nor approved while a payment is disputed', () => {
+    const paidFor = [requested, opened, received, ready];
+    given([...paidFor, disputed])
+      .when(ask())
+      .thenRefused('PAYMENTS.DISPUTED');
+    given([...paidFor, disputed, lost])
+      .when(ask())
+      .then([asked]);
+    given([...paidFor, asked, disputed])
+      .when(approve)
+      .then([event('WithdrawalFailed', { ...asked.data, reason: 'a payment is disputed' })]);
+    given([...paidFor, asked, disputed, won()])
+      .when(approve)
+      .then([toPay]);
+  });
+
+  it('is cancelled by staff: at once before its key is fixed, and stopped after it', () => {
+    const cancel = (actor?: Actor) => new CancelWithdrawal({ ...id, reason: 'no' }, meta(actor));
+    const failed = event('WithdrawalFailed', { ...asked.data, reason: 'no' });
+    const stopped = event('WithdrawalStopped', { ...asked.data, reason: 'no' });
+    given([ready, asked]).when(cancel()).then([failed]);
+    given([ready, asked, failed]).when(approve).then([]);
+    given([ready, asked, toPay]).when(cancel()).then([stopped]);
+    given([ready, asked, toPay, stopped]).when(cancel()).then([]);
+    given([ready, asked, toPay, stopped]).when(fail).then([failed]);
+    given([ready, asked, toPay, stopped]).when(record()).then([done]);
+    given([ready, asked, toPay, stopped])
+      .when(tell(cameBack('2500')))
+      .then([done, reversed('2500', '2500')]);
+    given([ready, asked, toPay, done]).when(cancel()).thenRefused('PAYMENTS.NOT_CANCELLABLE');
+    expect(allowed(cancel({ id: 'ada', role: 'owner' }))).toBe(false);
   });
 
   it('fails only while it may be paid, and is never paid after it failed', () => {

@@ -31,6 +31,8 @@ export interface RefundOrder {
 export interface PaymentProvider {
   /** What to tell people, e.g. "Stripe, test mode". */
   readonly title: string;
+  /** So long after it was begun, no call of ours is under way any more: what the provider does not know was not done. */
+  readonly callMsMax: number;
   /** A page on which the order can be paid. The same payment gives the same page, as long as the provider remembers. */
   openCheckout(order: CheckoutOrder): Promise<{ sessionId: string; url: string }>;
   openPayoutAccount(accountId: string, idempotencyKey: string): Promise<{ payoutAccountId: string }>;

@@ -1,5 +1,5 @@
 import { AgonError } from '../kernel/index.js';
-import type { Notice, Order, PaymentEvent } from './events.js';
+import type { Notice, Order, PaymentEvent, Subscription } from './events.js';
 
 export interface Payment {
   readonly order: Order;
@@ -31,7 +31,7 @@ export interface Withdrawal {
   readonly withdrawalId: string;
   readonly amountCents: string;
   readonly currency: 'USD' | 'EUR' | 'GBP';
-  readonly status: 'asked' | 'refused' | 'requested' | 'paid' | 'failed';
+  readonly status: 'asked' | 'refused' | 'requested' | 'stopped' | 'paid' | 'failed';
   readonly transferId?: string;
   /** What came back of it. */
   readonly reversedCents?: bigint;
@@ -42,8 +42,12 @@ export interface PaymentState {
   readonly payments: Readonly<Record<string, Payment>>;
   readonly withdrawals: Readonly<Record<string, Withdrawal>>;
   readonly payout?: { readonly id?: string; readonly enabled: boolean; readonly asOfS: number };
-  readonly plan?: Omit<NoticeOf<'plan'>, 'kind' | 'accountId'>;
-  readonly planEnding?: string;
+  /** The subscription that counts. */
+  readonly plan?: Subscription;
+  /** Every subscription that there was, as it was last heard of. */
+  readonly subscriptions: Readonly<Record<string, Subscription>>;
+  /** Subscriptions whose end was asked for. */
+  readonly planEndings: readonly string[];
   readonly invoices: readonly string[];
   /** Refunds and disputes of what was paid for plans. */
   readonly planClaims: Readonly<Record<string, 'taken' | 'returned'>>;
@@ -52,7 +56,10 @@ export interface PaymentState {
 export type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind }>;
 type AfterPayment = NoticeOf<'refund'> | NoticeOf<'dispute'>;
 
-export const initial: PaymentState = { payments: {}, withdrawals: {}, invoices: [], planClaims: {} };
+export const initial: PaymentState = {
+  ...{ payments: {}, withdrawals: {} },
+  ...{ subscriptions: {}, planEndings: [], invoices: [], planClaims: {} },
+};
 
 export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
   switch (event.type) {
@@ -104,10 +111,10 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
         deposits: moved(deposits, event.data),
       }));
     }
-    case 'PlanChanged': {
-      const { accountId: _accountId, ...plan } = event.data;
-      return { ...state, plan };
-    }
+    case 'PlanChanged':
+      return { ...withSubscription(state, event.data), plan: event.data };
+    case 'PlanNoted':
+      return withSubscription(state, event.data);
     case 'PlanPaid':
       return { ...state, invoices: [...state.invoices, event.data.invoiceId] };
     case 'PlanPaymentTaken':
@@ -116,7 +123,7 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
       return { ...state, planClaims: { ...state.planClaims, [event.data.claimId]: stage } };
     }
     case 'PlanEndRequested':
-      return { ...state, planEnding: event.data.subscriptionId };
+      return { ...state, planEndings: [...state.planEndings, event.data.subscriptionId] };
     case 'PayoutAccountRequested':
       return { ...state, payout: { enabled: false, asOfS: 0 } };
     case 'PayoutAccountRefused': {
@@ -137,6 +144,8 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
       return endWithdrawal(state, event.data.withdrawalId, { status: 'refused' });
     case 'WithdrawalRequested':
       return endWithdrawal(state, event.data.withdrawalId, { status: 'requested' });
+    case 'WithdrawalStopped':
+      return endWithdrawal(state, event.data.withdrawalId, { status: 'stopped' });
     case 'WithdrawalPaid':
       return endWithdrawal(state, event.data.withdrawalId, { status: 'paid', transferId: event.data.transferId });
     case 'WithdrawalReversed': {
@@ -183,6 +192,11 @@ function withAsked(
   });
 }
 
+function withSubscription(state: PaymentState, heard: Subscription): PaymentState {
+  const startedS = Math.min(heard.startedS, state.subscriptions[heard.subscriptionId]?.startedS ?? heard.startedS);
+  return { ...state, subscriptions: { ...state.subscriptions, [heard.subscriptionId]: { ...heard, startedS } } };
+}
+
 const withWithdrawal = (state: PaymentState, withdrawal: Withdrawal): PaymentState => ({
   ...state,
   withdrawals: { ...state.withdrawals, [withdrawal.withdrawalId]: withdrawal },
@@ -192,6 +206,16 @@ function endWithdrawal(state: PaymentState, withdrawalId: string, change: Partia
   const withdrawal = state.withdrawals[withdrawalId];
   return withdrawal ? withWithdrawal(state, { ...withdrawal, ...change }) : state;
 }
+
+/** Money may be on its way back to whoever paid it in. A plan was never in the wallet. */
+export const isDisputed = (state: PaymentState): boolean =>
+  Object.values(state.payments).some(
+    ({ order, disputes }) => order.kind !== 'plan' && Object.values(disputes).some(({ stage }) => stage === 'open'),
+  );
+
+/** The key of its transfer is fixed and nobody knows yet whether it was made. */
+export const maybePaid = ({ status }: Pick<Withdrawal, 'status'>): boolean =>
+  status === 'requested' || status === 'stopped';
 
 export function paymentOf(state: PaymentState, paymentId: string): Payment {
   const payment = state.payments[paymentId];

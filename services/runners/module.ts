@@ -5,6 +5,7 @@ import { runnerEvents } from './events.js';
 
 export const runners = defineContext({
   name: 'runners',
+  streams: 'runner',
   events: runnerEvents,
   decider: runnerDecider,
   commands: [RegisterRunner, RevokeRunner],

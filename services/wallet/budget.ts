@@ -21,6 +21,10 @@ interface Spending {
   readonly purpose: Purpose;
 }
 
+interface Held extends Spending {
+  readonly amountCents: bigint;
+}
+
 /** What a hold was counted against, so that what comes back of it is taken off the same budgets. */
 export interface Counted {
   readonly day: string;
@@ -53,16 +57,42 @@ export function budgetsOn(budgets: readonly Budget[], { currency, purpose }: Spe
   );
 }
 
-/** What may still be held at once on this day under all of these budgets; undefined if nothing caps it. */
-export function leftCents(budgets: readonly Budget[], day: string): bigint | undefined {
-  const left = budgets.flatMap(({ perRunCents, perDayCents, totalCents, spentCents, ...budget }) => {
-    const daySpentCents = day <= budget.day ? budget.daySpentCents : 0n;
-    const rests = [perRunCents, minus(perDayCents, daySpentCents), minus(totalCents, spentCents)];
+/** What may still be held for this on this day under all of these budgets; undefined if nothing caps it. */
+export function leftCents(
+  budgets: readonly Budget[],
+  day: string,
+  spending: Spending,
+  holds: readonly Held[],
+): bigint | undefined {
+  const left = budgets.flatMap((budget) => {
+    const { perRunCents, perDayCents, totalCents, spentCents } = budget;
+    const rests = [
+      minus(perRunCents, inRunCents(budget, spending, holds)),
+      minus(perDayCents, spentOn(budget, day)),
+      minus(totalCents, spentCents),
+    ];
     return rests.filter((rest) => rest !== undefined);
   });
   if (left.length === 0) return undefined;
   const least = left.reduce((a, b) => (a < b ? a : b));
   return least > 0n ? least : 0n;
+}
+
+/** What of a budget was spent on this day. */
+export const spentOn = ({ day: last, daySpentCents }: Pick<Budget, 'day' | 'daySpentCents'>, day: string): bigint =>
+  day <= last ? daySpentCents : 0n;
+
+/** A match can take several holds of one wallet: of two seats, or a stake and the fee for the run. */
+function inRunCents(budget: Budget, { purpose }: Spending, holds: readonly Held[]): bigint {
+  const run = runOf(purpose);
+  return holds
+    .filter((hold) => run !== undefined && runOf(hold.purpose) === run && budgetsOn([budget], hold).length > 0)
+    .reduce((sum, { amountCents }) => sum + amountCents, 0n);
+}
+
+function runOf(purpose: Purpose): string | undefined {
+  if ('matchId' in purpose) return purpose.matchId;
+  return 'runId' in purpose ? purpose.runId : undefined;
 }
 
 /** Counts what is held. Clocks differ a little around midnight: what comes late counts on the later day. */

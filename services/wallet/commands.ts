@@ -17,7 +17,7 @@ export class BuyCredits extends defineCommand({
   type: 'BuyCredits',
   data: specs.CreditsBought.schema,
   stream,
-  allow: (actor: Actor, data) => actsFor(actor, data.accountId),
+  allow: (actor: Actor, data) => actsFor(actor, data.accountId, 'operator'),
 }) {}
 
 /** Money that has come in. Once for each depositId, whatever the command's id. */
@@ -106,7 +106,7 @@ export class SetBudget extends defineCommand({
   type: 'SetBudget',
   data: specs.BudgetSet.schema,
   stream,
-  allow: (actor: Actor, data) => actsFor(actor, data.accountId),
+  allow: (actor: Actor, data) => actsFor(actor, data.accountId, 'operator'),
 }) {}
 
 export type WalletCommand =

@@ -14,6 +14,7 @@ import type {
   WalletCommand,
 } from './commands.js';
 import type { Purpose, RefusalReason, WalletEvent } from './events.js';
+import { type Losses, lose, NO_LOSSES, regain } from './losses.js';
 import { EMPTY_PURSE, isMoney, type Lock, type Purse, put, putBack, take, withdrawableCents } from './purse.js';
 
 interface Hold {
@@ -40,10 +41,17 @@ export interface WalletState {
   readonly holds: readonly Hold[];
   /** The hold that was posted last: what is credited next comes back of it. */
   readonly posted: Hold | undefined;
+  readonly losses: Losses;
   readonly deposits: Readonly<Record<string, Deposit>>;
   /** Why withdrawals are stopped: a key for every match and every payment in dispute, and one for the operator. */
   readonly freezes: readonly string[];
   readonly budgets: readonly Budget[];
+}
+
+/** Why nothing may leave this wallet now, whatever is in it. */
+export function withheld(state: WalletState): 'owed' | 'frozen' | undefined {
+  if (Object.values(state.purses).some(({ owedCents }) => owedCents > 0n)) return 'owed';
+  return state.freezes.length > 0 ? 'frozen' : undefined;
 }
 
 type Of<Type extends WalletEvent['type']> = Extract<WalletEvent, { type: Type }>['data'];
@@ -66,7 +74,7 @@ function evolve(state: WalletState, event: WalletEvent): WalletState {
     case 'FundsHeld':
       return held(state, event.data);
     case 'HoldPosted':
-      return { ...without(state, event.data.holdId), posted: findHold(state, event.data.holdId) };
+      return posted(state, event.data);
     case 'HoldVoided':
     case 'HoldExpired':
       return released(state, event.data);
@@ -76,16 +84,8 @@ function evolve(state: WalletState, event: WalletEvent): WalletState {
       return received(state, event.data, event.data.withdrawableAt);
     case 'FundsClawedBack':
       return clawedBack(state, event.data);
-    case 'SettlementReversed': {
-      const { currency, stakeCents, payoutCents, owedCents } = event.data;
-      const netCents = BigInt(stakeCents) - BigInt(payoutCents);
-      const purse = purseOf(state, currency);
-      return withPurse(
-        state,
-        currency,
-        netCents >= 0n ? put(purse, netCents) : lost(purse, -netCents, owedCents, 'won'),
-      );
-    }
+    case 'SettlementReversed':
+      return reversed(state, event.data);
     case 'DebtRepaid':
       return repaid(state, event.data);
     case 'WalletFrozen':
@@ -151,6 +151,12 @@ function released(state: WalletState, { holdId, currency }: Of<'HoldVoided'>): W
   return { ...withPurse(without(state, holdId), currency, purse), budgets };
 }
 
+function posted(state: WalletState, { holdId }: Of<'HoldPosted'>): WalletState {
+  const hold = findHold(state, holdId);
+  if (!hold) return state;
+  return { ...without(state, holdId), posted: hold, losses: lose(state.losses, hold, 0n) };
+}
+
 /** Of a payout, what was held comes back as it was; the rest was won. */
 function credited(state: WalletState, { currency, amountCents, withdrawableAt }: Of<'FundsCredited'>): WalletState {
   const { posted } = state;
@@ -161,7 +167,8 @@ function credited(state: WalletState, { currency, amountCents, withdrawableAt }:
   const wonCents = payoutCents - backCents;
   const budgets = unspend(state.budgets, posted?.counted, backCents);
   const after = wonCents > 0n ? put(purse, wonCents, lock) : purse;
-  return { ...withPurse(state, currency, after), posted: undefined, budgets };
+  const losses = posted ? lose(state.losses, posted, backCents) : state.losses;
+  return { ...withPurse(state, currency, after), posted: undefined, budgets, losses };
 }
 
 function clawedBack(state: WalletState, data: Of<'FundsClawedBack'>): WalletState {
@@ -174,6 +181,15 @@ function clawedBack(state: WalletState, data: Of<'FundsClawedBack'>): WalletStat
     ...withPurse(state, currency, lost(purseOf(state, currency), amountCents, owedCents, 'locked')),
     deposits: { ...state.deposits, [depositId]: after },
   };
+}
+
+function reversed(state: WalletState, data: Of<'SettlementReversed'>): WalletState {
+  const { currency, stakeCents, payoutCents, owedCents } = data;
+  const netCents = BigInt(stakeCents) - BigInt(payoutCents);
+  const purse = purseOf(state, currency);
+  if (netCents < 0n) return withPurse(state, currency, lost(purse, -netCents, owedCents, 'won'));
+  const { locks, losses } = regain(state.losses, data);
+  return { ...withPurse(state, currency, putBack(purse, netCents, locks)), losses };
 }
 
 /** Takes what is there, and owes the rest. */
@@ -275,15 +291,15 @@ function holdFunds({ data, meta }: HoldFunds, state: WalletState): WalletEvent[]
     return refuse('insufficient', available);
   }
   if (purpose.kind === 'withdrawal') {
-    if (Object.values(state.purses).some(({ owedCents }) => owedCents > 0n)) return refuse('owed', 0n);
-    if (state.freezes.length > 0) return refuse('frozen', 0n);
+    const why = withheld(state);
+    if (why) return refuse(why, 0n);
     const withdrawable = isMoney(currency) ? withdrawableCents(purse, meta.time) : 0n;
     return withdrawable < amountCents ? refuse('not_withdrawable', withdrawable) : [{ type: 'FundsHeld', data }];
   }
   const budgets = budgetsOn(state.budgets, data);
   if (budgets.length === 0) return [{ type: 'FundsHeld', data }];
   const budgetDay = meta.time.slice(0, 10);
-  const left = leftCents(budgets, budgetDay) ?? amountCents;
+  const left = leftCents(budgets, budgetDay, data, state.holds) ?? amountCents;
   return left < amountCents ? refuse('budget', left) : [{ type: 'FundsHeld', data: { ...data, budgetDay } }];
 }
 
@@ -374,7 +390,7 @@ const without = (state: WalletState, holdId: string): WalletState => ({
 });
 
 export const walletDecider: Decider<WalletState, WalletCommand, WalletEvent> = {
-  initial: { purses: {}, holds: [], posted: undefined, deposits: {}, freezes: [], budgets: [] },
+  initial: { purses: {}, holds: [], posted: undefined, losses: NO_LOSSES, deposits: {}, freezes: [], budgets: [] },
   evolve,
   decide,
 };

@@ -1,3 +1,4 @@
+export { spentOn } from './budget.js';
 export {
   AwardBounty,
   BuyCredits,
@@ -13,7 +14,7 @@ export {
   UnfreezeWallet,
   VoidHold,
 } from './commands.js';
-export { purseOf, type WalletState, walletDecider } from './decider.js';
+export { purseOf, type WalletState, walletDecider, withheld } from './decider.js';
 export { type Purpose, type WalletEvent, walletEvents } from './events.js';
 export { ExpiringHolds } from './expiry.js';
 export { wallet } from './module.js';

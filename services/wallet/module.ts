@@ -20,6 +20,7 @@ import { stakes } from './policies.js';
 
 export const wallet = defineContext({
   name: 'wallet',
+  streams: 'wallet',
   events: walletEvents,
   decider: walletDecider,
   commands: [

@@ -28,6 +28,15 @@ const voided = recorded('MatchVoided', { reason: 'operator', detail: '' });
 describe('the policy of stakes', () => {
   const sent = (event: RecordedEvent) => stakes.react(event).map(({ type, data }) => ({ type, data }));
 
+  it.each([
+    [{ held: 'stake', seat: 1 }, `${matchId}:1`],
+    [{ held: 'compute', seat: 1 }, `${matchId}:1:compute`],
+    [{ held: 'bounty' }, `${matchId}:bounty`],
+  ])('gives back what came too late for its match: %j', (what, holdId) => {
+    const event = { ...voided, type: 'EscrowDeclined', data: { matchId, accountId: 'bob', ...what } };
+    expect(sent(event)).toEqual([{ type: 'VoidHold', data: { accountId: 'bob', holdId } }]);
+  });
+
   it('holds the stake of every seat when a match is proposed', () => {
     expect(sent(proposed)).toEqual(
       seats.map(({ accountId }, seat) => ({
@@ -158,7 +167,9 @@ describe('the policy of stakes', () => {
   });
 
   it('listens to those events only, and may do what it sends', () => {
-    expect(stakes.types).toEqual(['MatchProposed', 'MatchSettled', 'MatchVoided', 'MatchReversed']);
+    expect(stakes.types).toEqual([
+      ...['MatchProposed', 'MatchSettled', 'MatchVoided', 'MatchReversed', 'EscrowDeclined'],
+    ]);
     for (const command of [proposed, settled, voided].flatMap((event) => stakes.react(event))) {
       expect(command.meta.actor).toEqual(SYSTEM);
       expect(allowed(command)).toBe(true);

@@ -1,4 +1,4 @@
-import type { MatchProposed, MatchReversed, MatchSettled, MatchVoided } from '../arena/index.js';
+import type { EscrowDeclined, MatchProposed, MatchReversed, MatchSettled, MatchVoided } from '../arena/index.js';
 import { type Command, definePolicy, type Reaction } from '../kernel/index.js';
 import { AwardBounty, HoldFunds, PostHold, ReverseSettlement, VoidHold } from './commands.js';
 
@@ -11,9 +11,9 @@ export const bountyHoldId = (matchId: string) => `${matchId}:bounty`;
  * The holds of a match: held when it is proposed, posted with the payout when it is settled, given back when it is
  * voided; and the mirror image of all that when a settlement is reversed.
  */
-export const stakes = definePolicy<MatchProposed | MatchSettled | MatchVoided | MatchReversed>(
+export const stakes = definePolicy<MatchProposed | MatchSettled | MatchVoided | MatchReversed | EscrowDeclined>(
   'wallet.stakes',
-  ['MatchProposed', 'MatchSettled', 'MatchVoided', 'MatchReversed'],
+  ['MatchProposed', 'MatchSettled', 'MatchVoided', 'MatchReversed', 'EscrowDeclined'],
   ({ type, data }, meta): readonly Command[] => {
     switch (type) {
       case 'MatchProposed':
@@ -24,9 +24,16 @@ export const stakes = definePolicy<MatchProposed | MatchSettled | MatchVoided | 
         return giveBack(data, meta);
       case 'MatchReversed':
         return reverse(data, meta);
+      case 'EscrowDeclined':
+        return [new VoidHold({ accountId: data.accountId, holdId: declinedHoldId(data) }, meta(0))];
     }
   },
 );
+
+function declinedHoldId({ matchId, held, seat }: EscrowDeclined['data']): string {
+  if (seat === undefined) return bountyHoldId(matchId);
+  return held === 'compute' ? computeHoldId(matchId, seat) : stakeHoldId(matchId, seat);
+}
 
 /** The numbers of a match's commands. A stake's is its seat, as it always was; the others come after. */
 const computeIndex = (seats: number, seat: number) => seats + seat;

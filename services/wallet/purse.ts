@@ -86,7 +86,18 @@ function first(locks: readonly Lock[], amountCents: bigint): readonly Lock[] {
   return some;
 }
 
-function merged(locks: readonly Lock[], more: readonly Lock[]): readonly Lock[] {
+/** What is left of these locks after their first so many cents. */
+export function rest(locks: readonly Lock[], amountCents: bigint): readonly Lock[] {
+  let gone = amountCents;
+  return locks.flatMap(({ until, amountCents: has }) => {
+    const left = has > gone ? has - gone : 0n;
+    gone -= has - left;
+    return left > 0n ? [{ until, amountCents: left }] : [];
+  });
+}
+
+/** One lock a moment, in order. */
+export function merged(locks: readonly Lock[], more: readonly Lock[]): readonly Lock[] {
   const byEnd = new Map<string | null, bigint>();
   for (const { until, amountCents } of [...locks, ...more]) byEnd.set(until, (byEnd.get(until) ?? 0n) + amountCents);
   const all = [...byEnd].map(([until, amountCents]) => ({ until, amountCents })).sort(compare);

@@ -1,6 +1,6 @@
 import { type CommandMeta, type EventStore, fold, formatMoney, storeLimits, type Upcaster } from '../kernel/index.js';
 import { HoldFunds } from './commands.js';
-import { purseOf, type WalletState, walletDecider } from './decider.js';
+import { purseOf, type WalletState, walletDecider, withheld } from './decider.js';
 import type { WalletEvent } from './events.js';
 import { isMoney, withdrawableCents } from './purse.js';
 
@@ -24,7 +24,7 @@ export interface PurseSummary {
 
 /** What a wallet holds at this moment, by currency. */
 export function pursesOf(state: WalletState, nowIso: string): readonly PurseSummary[] {
-  const stopped = state.freezes.length > 0 || Object.values(state.purses).some(({ owedCents }) => owedCents > 0n);
+  const stopped = withheld(state) !== undefined;
   return Object.keys(state.purses)
     .sort()
     .map((currency) => {

@@ -16,6 +16,7 @@ import {
   PostHold,
   ReverseSettlement,
   SetBudget,
+  spentOn,
   UnfreezeWallet,
   VoidHold,
   type WalletEvent,
@@ -602,6 +603,43 @@ describe('a budget', () => {
     given(inAll)
       .when(spend('41', 5))
       .then([over('41', '40')]);
+  });
+
+  it('caps a run over all that is held for it: the seats of one owner, and a stake beside its fee', () => {
+    const forMatch = (runId: string, agentId: string, holdId: string) =>
+      new HoldFunds({ ...money('60', 'COMPUTE'), holdId, purpose: { ...run(agentId, runId), seat: 1 } }, later(1));
+    const stake = { kind: 'match', matchId, seat: 0, agentId: 'ada.bot' } as const;
+    const staked: Of<'FundsHeld'> = {
+      type: 'FundsHeld',
+      data: { ...money('60', 'COMPUTE'), holdId: 'h1', purpose: stake, budgetDay: at(1).slice(0, 10) },
+    };
+    const answer = (history: WalletEvent[], command: HoldFunds) =>
+      walletDecider.decide(command, fold(walletDecider, [rich, ...history]))[0];
+    const capped = caps({ perRunCents: '100' });
+    for (const agentId of ['ada.bot', 'ada.two']) {
+      expect(answer([capped, staked], forMatch(matchId, agentId, 'h2'))).toMatchObject({
+        type: 'HoldRefused',
+        data: { reason: 'budget', availableCents: '40' },
+      });
+    }
+    const ended: WalletEvent = {
+      type: 'HoldVoided',
+      data: { ...money('60', 'COMPUTE'), holdId: 'h1', purpose: stake },
+    };
+    const ofOne = caps({ agentId: 'ada.two', perRunCents: '100' });
+    for (const [history, runId] of [
+      [[capped, staked], 'another'],
+      [[capped, staked, ended], matchId],
+      [[ofOne, staked], matchId],
+    ] as const) {
+      expect(answer([...history], forMatch(runId, 'ada.two', 'h2'))).toMatchObject({ type: 'FundsHeld' });
+    }
+  });
+
+  it('says what was spent on a day', () => {
+    const [budget] = fold(walletDecider, [rich, caps({}), ran('60', 1, 'h1'), ran('5', 2, 'h2')]).budgets;
+    const spent = [1, 2, 3].map((day) => budget && spentOn(budget, at(day).slice(0, 10)));
+    expect([budget?.spentCents, spent[1], spent[2]]).toEqual([65n, 5n, 0n]);
   });
 
   it('caps an agent beside its owner', () => {
