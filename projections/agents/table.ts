@@ -27,6 +27,7 @@ export interface AgentRow {
 export const agents = defineTable<AgentRow>({
   name: 'agents',
   key: ['agentId'],
+  indexes: { agents_by_owner: ['ownerId', 'agentId'] },
   columns: {
     agentId: 'text',
     ownerId: 'text',

@@ -8,21 +8,24 @@ const days = "time >= {from:DateTime64(3, 'UTC')} AND time < {to:DateTime64(3, '
 const levels = (name: string) => [50, 90, 99].map((p) => `quantileExact(0.${p})(${name}) AS ${name}P${p}`).join(', ');
 
 /**
- * The eight charts. FINAL reads each position once, also while duplicates of it are not merged yet; tables are sorted by
+ * The eight charts. What a reversal takes back, it takes back on its own day, as in the ledger. FINAL reads each position once, also while duplicates of it are not merged yet; tables are sorted by
  * position, so that it costs next to nothing. Columns are named as the gateway names its fields.
  */
 export const charts = {
   matchesPerDay: {
     title: 'Matches a day',
     sql: `SELECT toString(toDate(time)) AS day, game, countIf(outcome = 'settled') AS settled,
-        countIf(outcome = 'voided') AS voided
+        countIf(outcome = 'voided') AS voided, countIf(outcome = 'reversed') AS reversed
       FROM matches_ended FINAL WHERE ${days} GROUP BY day, game ORDER BY day, game`,
   },
   agentPerformance: {
     title: 'Performance of agents',
-    sql: `SELECT agent_id AS agentId, game, count() AS played, countIf(result = 'won') AS won,
-        countIf(result = 'drawn') AS drawn, countIf(result = 'lost') AS lost, avg(score) AS meanScore, sum(toDecimal128(payout_cents, 0) - stake_cents) AS netCents
-      FROM agent_results FINAL WHERE ${days} GROUP BY agentId, game ORDER BY played DESC, agentId, game LIMIT 1000`,
+    sql: `SELECT agent_id AS agentId, game, sum(sign) AS played, sumIf(sign, result = 'won') AS won,
+        sumIf(sign, result = 'drawn') AS drawn, sumIf(sign, result = 'lost') AS lost,
+        if(played = 0, 0, sum(sign * score) / played) AS meanScore,
+        sum(toDecimal128(payout_cents, 0) - stake_cents) AS netCents
+      FROM agent_results FINAL WHERE ${days} GROUP BY agentId, game HAVING played != 0 OR netCents != 0
+      ORDER BY played DESC, agentId, game LIMIT 1000`,
   },
   turnPercentiles: {
     title: 'Fuel and time of a turn',
@@ -50,7 +53,7 @@ export const charts = {
   },
   revenue: {
     title: 'Revenue and rake',
-    sql: `SELECT toString(toDate(time)) AS day, currency, count() AS matches, sum(pot_cents) AS potCents,
+    sql: `SELECT toString(toDate(time)) AS day, currency, sum(sign) AS matches, sum(pot_cents) AS potCents,
         sum(rake_cents) AS rakeCents, sum(paid_cents) AS paidCents
       FROM revenue FINAL WHERE ${days} GROUP BY day, currency ORDER BY day, currency`,
   },
@@ -62,8 +65,8 @@ export const charts = {
   submissionFunnel: {
     title: 'From submission to the first win',
     sql: `SELECT count() AS submitted, countIf(matched) AS matched, countIf(played) AS played, countIf(won) AS won
-      FROM (SELECT agent_id, countIf(step = 'matched') > 0 AS matched, countIf(step = 'played') > 0 AS played,
-          countIf(step = 'won') > 0 AS won
+      FROM (SELECT agent_id, countIf(step = 'matched') > 0 AS matched,
+          sumIf(sign, step = 'played') > 0 AS played, sumIf(sign, step = 'won') > 0 AS won
         FROM submission_steps FINAL WHERE ${days} GROUP BY agent_id HAVING countIf(step = 'submitted') > 0)`,
   },
 } as const satisfies Record<string, Chart>;

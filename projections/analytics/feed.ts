@@ -8,7 +8,11 @@ const BATCH_EVENTS = 20_000;
 const GATHER_MS = 500;
 const BACKOFF_MAX_MS = 10_000;
 
-const PAGE_EVENTS = 4096;
+/** Sent before the last is answered: a batch travels while the one before it is being written. */
+const BATCHES_UNDER_WAY = 2;
+
+/** Short, so that what the engine answers is heard, and gets its next work, while rows are being encoded. */
+const PAGE_EVENTS = 512;
 
 interface Batch {
   readonly rows: string;
@@ -31,8 +35,8 @@ export interface FeedOptions {
 }
 
 /**
- * Takes the log into ClickHouse: a batch is read and encoded while the one before it is being written, and the checkpoint
- * follows each once it is. Whatever fails is tried again from the checkpoint, for ever and ever more slowly: nothing
+ * Takes the log into ClickHouse: a batch is read and encoded while those before it are on their way and being
+ * written, and the checkpoint follows each. Whatever fails is tried again from the checkpoint, for ever and ever more slowly: nothing
  * waits for analytics, so it can.
  */
 export function feed(options: FeedOptions): Consumer {
@@ -69,30 +73,42 @@ export function feed(options: FeedOptions): Consumer {
     const sink = await connect();
     position = await startingPoint(sink);
     let read = position;
-    let writing: Promise<void> = Promise.resolve();
-    const write = async ({ rows, last }: Batch) => {
-      await sink.write(rows);
+    const underWay: Promise<void>[] = [];
+    let advancing: Promise<unknown> = Promise.resolve();
+    const advance = async (written: Promise<unknown>, last: number) => {
+      await written;
       await sink.advance(last);
       position = last;
       onProgress(position, await log.lastPosition());
     };
-    while (!signal.aborted) {
-      const batch = await readBatch(read);
-      await writing;
-      if (batch.count > 0 && !signal.aborted) {
-        read = batch.last;
-        writing = write(batch);
-        // Awaited above or below; until then a failure is not unhandled, only not looked at yet.
-        writing.catch(() => {});
+    const write = ({ rows, last }: Batch) => {
+      const written = sink.write(rows);
+      underWay.push(written);
+      // Whatever order they are written in: a checkpoint has all rows behind it.
+      advancing = advance(Promise.all([advancing, written]), last);
+      // Looked at when their turn comes, or at the end; until then a failure is not unhandled.
+      for (const each of [written, advancing]) each.catch(() => {});
+    };
+    try {
+      while (!signal.aborted) {
+        const batch = await readBatch(read);
+        while (underWay.length >= BATCHES_UNDER_WAY) await underWay.shift();
+        if (batch.count > 0 && !signal.aborted) {
+          read = batch.last;
+          write(batch);
+        }
+        if (batch.count === batchEvents) continue;
+        await advancing;
+        if (once) return;
+        await pause(gatherMs);
+        if (!alive())
+          throw new AgonError('ANALYTICS.UNAVAILABLE', 'The analytics engine has ended; it is started again.');
       }
-      if (batch.count === batchEvents) continue;
-      await writing;
-      if (once) return;
-      await pause(gatherMs);
-      if (!alive())
-        throw new AgonError('ANALYTICS.UNAVAILABLE', 'The analytics engine has ended; it is started again.');
+      await advancing;
+    } finally {
+      // What is still on its way is over before anything begins again.
+      await Promise.allSettled([...underWay, advancing]);
     }
-    await writing;
   }
 
   async function keepOn(): Promise<void> {

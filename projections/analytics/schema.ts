@@ -99,16 +99,57 @@ const chartTables: readonly ChartTable[] = [
   },
 ];
 
+/**
+ * What a reversal takes back, as a row of its own: it counts on its own day, as it does in the ledger, with its amounts
+ * the other way round. `sign` says by how much a row counts where rows are counted.
+ */
+const reversals: readonly Pick<ChartTable, 'name' | 'select'>[] = [
+  {
+    name: 'agent_results',
+    select: `SELECT position, time, toUInt16(i - 1) AS seat, match_id, game, agent_id, score, ${result('score')} AS result,
+        currency, -stake AS stake_cents, -payout AS payout_cents, toInt8(-1) AS sign
+      FROM (SELECT position, time, type, match_id, game, currency, stake_cents AS stake, seat_agents, seat_scores,
+        seat_payouts FROM {events})
+      ARRAY JOIN arrayEnumerate(seat_agents) AS i, seat_agents AS agent_id, seat_scores AS score, seat_payouts AS payout
+      WHERE type = 'MatchReversed'`,
+  },
+  {
+    name: 'revenue',
+    select: `SELECT position, time, match_id, game, currency, -pot AS pot_cents, -rake AS rake_cents,
+        -arraySum(seat_payouts) AS paid_cents, toInt8(-1) AS sign
+      FROM (SELECT position, time, type, match_id, game, currency, pot_cents AS pot, rake_cents AS rake, seat_payouts
+        FROM {events})
+      WHERE type = 'MatchReversed'`,
+  },
+  {
+    name: 'submission_steps',
+    select: `SELECT position, time, toUInt16(i - 1) AS seat, step, agent_id, toInt8(-1) AS sign
+      FROM (SELECT position, time, seat_agents, seat_scores FROM {events} WHERE type = 'MatchReversed')
+      ARRAY JOIN arrayEnumerate(seat_agents) AS i, seat_agents AS agent_id
+      ARRAY JOIN if(${result('seat_scores[i]')} = 'won', ['played', 'won'], ['played']) AS step`,
+  },
+];
+
+const reversedEnd: Pick<ChartTable, 'name' | 'select'> = {
+  name: 'matches_ended',
+  select: `SELECT position, time, match_id, game, 'reversed' AS outcome, reason
+    FROM {events} WHERE type = 'MatchReversed'`,
+};
+
 const base = (database: string, name: string, columns: string, key: string) =>
   `CREATE TABLE IF NOT EXISTS ${database}.${name} (${columns})
    ENGINE = ReplacingMergeTree ORDER BY (${key}) SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`;
 
 /** A chart's table, the view that fills it, and what was there before it: all of it can be said twice. */
-const chart = (database: string, { name, columns, key, select }: ChartTable): string[] => {
+const chart = (database: string, table: ChartTable): string[] => [
+  base(database, table.name, table.columns, table.key),
+  ...filled(database, table, 'view'),
+];
+
+const filled = (database: string, { name, select }: Pick<ChartTable, 'name' | 'select'>, view: string): string[] => {
   const rows = select.replaceAll('{events}', `${database}.events`);
   return [
-    base(database, name, columns, key),
-    `CREATE MATERIALIZED VIEW IF NOT EXISTS ${database}.${name}_view TO ${database}.${name} AS ${rows}`,
+    `CREATE MATERIALIZED VIEW IF NOT EXISTS ${database}.${name}_${view} TO ${database}.${name} AS ${rows}`,
     `INSERT INTO ${database}.${name} ${rows}`,
   ];
 };
@@ -130,6 +171,13 @@ export const migrations: readonly Migration[] = [
       `CREATE TABLE IF NOT EXISTS ${database}.progress (name String, position UInt64)
        ENGINE = ReplacingMergeTree(position) ORDER BY name SETTINGS fsync_after_insert = 1`,
       ...chartTables.flatMap((table) => chart(database, table)),
+    ],
+  },
+  {
+    version: 2,
+    statements: (database) => [
+      ...reversals.map(({ name }) => `ALTER TABLE ${database}.${name} ADD COLUMN IF NOT EXISTS sign Int8 DEFAULT 1`),
+      ...[...reversals, reversedEnd].flatMap((table) => filled(database, table, 'reversed_view')),
     ],
   },
 ];

@@ -13,21 +13,27 @@ export interface LedgerCheck {
   /** How far the ledger has come, and how far the log. */
   readonly position: number;
   readonly logPosition: number;
+  /** When the first event was recorded that the ledger has still to take in; undefined if there is none. */
+  readonly behindSince: string | undefined;
   readonly postings: number;
-  /** Rows that are not what the log says, as sentences; at most twenty. */
+  /** Rows that are not what the log says, as sentences; at most twenty of all that there are. */
   readonly differences: readonly string[];
+  readonly differencesCount: number;
   readonly balances: readonly BalanceRow[];
 }
 
 /**
  * Recomputes the ledger from the log and compares it with the database, row by row. A ledger that is behind is compared
- * as far as it has come. The database is read as it stood at one moment, so a running arena does no harm.
+ * as far as it has come. The database is read as it stood at one moment, so a running arena does no harm; a build is not
+ * swapped in meanwhile, since what it had committed by that moment would only be a part of its rows.
  */
 export async function checkLedger(db: DataSource, store: EventStore, upcast: Upcaster): Promise<LedgerCheck> {
   const logPosition = await store.lastPosition();
   const wanted = new Set(balancesView.types);
   return db.transaction('REPEATABLE READ', async (manager) => {
     const kept = manager as unknown as DataSource;
+    // The moment is the first query's, and this is none.
+    await kept.query(`LOCK TABLE ${postings.name}, ${balances.name} IN ACCESS SHARE MODE`);
     const position = await checkpointOf(kept);
     const found: string[] = [];
     const expected = new Map<string, BalanceRow>();
@@ -45,8 +51,21 @@ export async function checkLedger(db: DataSource, store: EventStore, upcast: Upc
     found.push(...differences(postings, [], await select(kept, postings, 'WHERE position > $1', [position])));
     const balanced = await select(kept, balances, 'ORDER BY account, currency');
     found.push(...differences(balances, [...expected.values()], balanced));
-    return { position, logPosition, postings: count, differences: found.slice(0, DIFFERENCES_MAX), balances: balanced };
+    const shown = { differences: found.slice(0, DIFFERENCES_MAX), differencesCount: found.length };
+    const behindSince = await firstMoneyAfter(store, position);
+    return { position, logPosition, behindSince, postings: count, ...shown, balances: balanced };
   });
+}
+
+async function firstMoneyAfter(store: EventStore, position: number): Promise<string | undefined> {
+  const wanted = new Set(balancesView.types);
+  for (let after = position; ; ) {
+    const page = await store.readAll({ after, limit: PAGE });
+    const next = page.find(({ type }) => wanted.has(type));
+    const last = page.at(-1);
+    if (next || !last) return next?.time;
+    after = last.position;
+  }
 }
 
 /** Rows by other rules than these tell nothing; they are built anew at the next start. */

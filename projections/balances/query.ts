@@ -1,27 +1,10 @@
 import type { DataSource } from 'typeorm';
-import { badCursor, type Page, type PageRequest, pageOf, pageSize, select, toCursor } from '../engine/page.js';
+import { type Page, type PageRequest, pageOf, select } from '../engine/page.js';
 import { type BalanceRow, balances, type PostingRow, postings } from './table.js';
 
-/** Ledger accounts, in order of name and currency; the two together are the key, and the cursor. */
-export async function listBalances(db: DataSource, request: PageRequest): Promise<Page<BalanceRow>> {
-  const first = pageSize(request);
-  const after = request.after == null ? ['', ''] : fromCursor(request.after);
-  const found = await select(
-    db,
-    balances,
-    `WHERE (account, currency) > ($1, $2) ORDER BY account, currency LIMIT ${first + 1}`,
-    after,
-  );
-  const rows = found.slice(0, first);
-  const last = rows.at(-1);
-  return { rows, next: found.length > first && last ? toCursor(`${last.account} ${last.currency}`) : undefined };
-}
-
-function fromCursor(cursor: string): [string, string] {
-  const [account, currency, ...more] = Buffer.from(cursor, 'base64url').toString().split(' ');
-  if (!account || !currency || more.length > 0) throw badCursor(cursor);
-  return [account, currency];
-}
+/** Ledger accounts, in order of name and currency. */
+export const listBalances = (db: DataSource, request: PageRequest): Promise<Page<BalanceRow>> =>
+  pageOf(db, balances, request, { order: ['account', 'currency'] });
 
 /** What a player has, in every currency. */
 export const balancesOf = (db: DataSource, accountId: string): Promise<BalanceRow[]> =>
@@ -44,7 +27,7 @@ export const statementOf = (
   request: PageRequest & { accountId: string; currency: string },
 ): Promise<Page<PostingRow>> =>
   pageOf(db, postings, request, {
-    order: 'position',
+    order: ['position'],
     where: ['account = $1', 'currency = $2'],
     values: [`player:${request.accountId}`, request.currency],
   });

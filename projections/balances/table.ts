@@ -15,6 +15,8 @@ export interface PostingRow {
 export const postings = defineTable<PostingRow>({
   name: 'postings',
   key: ['position', 'line'],
+  nullable: ['matchId'],
+  indexes: { postings_by_account: ['account', 'currency', 'position'] },
   columns: {
     position: 'int8',
     line: 'int4',

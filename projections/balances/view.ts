@@ -1,10 +1,10 @@
 import { type RowRef, rowRef } from '../engine/table.js';
 import { defineView, type Rows } from '../engine/view.js';
-import { type MoneyEvent, postingsOf, type RecordedMoney } from './ledger.js';
+import { accountsOf, type MoneyEvent, postingsOf, type RecordedMoney } from './ledger.js';
 import { balances, postings } from './table.js';
 
 const itsBalances = (event: RecordedMoney): RowRef[] =>
-  postingsOf(event).map(({ account, currency }) => rowRef(balances, account, currency));
+  accountsOf(event).map(({ account, currency }) => rowRef(balances, account, currency));
 
 function post(event: RecordedMoney, rows: Rows): void {
   for (const posting of postingsOf(event)) {

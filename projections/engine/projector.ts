@@ -1,18 +1,19 @@
 import { AgonError, asAgonError, isAgonError, type RecordedEvent, type Upcaster } from '../../services/kernel/index.js';
-import type { Also, BuriedEvent, Sink } from './sink.js';
-import { type AnyTable, keyText, type RangeRef, type RowKey, type RowRef } from './table.js';
-import { RangeNotLoaded, type View, WorkingSet } from './view.js';
+import { assertOwnRules, type BuriedEvent, type Sink } from './sink.js';
+import { type AnyTable, keyText, type RowKey, type RowRef } from './table.js';
+import { type Sweep, type Taken, type View, WorkingSet } from './view.js';
 
 export type { Sink } from './sink.js';
 
-/** Events that wait for one that is missing. More than this is a fault of the source. */
-const HELD_MAX = 200_000;
 const LETTERS_MAX = 10_000;
 
 /** What an observer gets to know of each commit. */
 export interface Committed {
   readonly view: View;
+  readonly from: number;
   readonly to: number;
+  /** Of the rows that changed. */
+  readonly generation: string;
   readonly events: number;
   readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
   readonly added: ReadonlyMap<AnyTable, readonly object[]>;
@@ -34,11 +35,14 @@ interface Folded {
  */
 export class Projector {
   private position: number | undefined;
+  /** Of the rows in hand; undefined before there are any. */
+  private generation: string | undefined;
   private buried = 0;
   private queue: Promise<unknown> = Promise.resolve();
-  private readonly held = new Map<number, RecordedEvent>();
   private readonly types: ReadonlySet<string>;
   private readonly rows = new WorkingSet();
+  /** Where the last batch of the bus ended. */
+  private heard: number | undefined;
   private folding: Folded | undefined;
   /** The commit under way, while what comes next is being folded, and where it will have come to. */
   private writing: { readonly to: number; readonly done: Promise<void> } | undefined;
@@ -54,9 +58,11 @@ export class Projector {
 
   async checkpoint(): Promise<number> {
     if (this.position === undefined) {
-      const position = await this.sink.checkpoint(this.view);
+      const standing = await this.sink.serving(this.view);
+      assertOwnRules(this.view, standing);
       this.buried = (await this.sink.letters(this.view)).length;
-      this.position = position;
+      this.generation = standing?.generation;
+      this.position = standing?.position ?? 0;
     }
     return this.position;
   }
@@ -81,19 +87,20 @@ export class Projector {
   }
 
   /**
-   * Takes events as a bus delivers them, where the order across streams may be any. They are taken in by their position
-   * as soon as none before them is missing: positions are dense, or else the source says up to where it is complete.
+   * Takes events from a bus that keeps the log's order, each batch where the last one ended; positions may have gaps. If
+   * the checkpoint has gone back since, as that of a database that lost its last moments does, these are not the next
+   * events: CHECKPOINT.MOVED sends the bus back to it.
    */
-  receive(events: readonly RecordedEvent[], completeUpTo?: number): Promise<void> {
+  follow(events: readonly RecordedEvent[]): Promise<void> {
     return this.alone(async () => {
       const from = await this.checkpoint();
-      for (const event of events) if (event.position > from) this.held.set(event.position, event);
-      const ready = this.ready(from, completeUpTo);
-      await this.take(ready);
-      for (const position of this.held.keys()) if (position <= (this.position ?? 0)) this.held.delete(position);
-      if (this.held.size > HELD_MAX) {
-        throw new AgonError('PROJECTION.GAP', `${this.view.name} waits for position ${from + 1}, which never comes.`);
+      const { heard } = this;
+      if (heard !== undefined && from < heard) {
+        this.heard = undefined;
+        throw new AgonError('CHECKPOINT.MOVED', `${this.view.name} went back from position ${heard} to ${from}.`);
       }
+      await this.take(events);
+      this.heard = events.at(-1)?.position ?? heard;
     });
   }
 
@@ -117,6 +124,7 @@ export class Projector {
   /** What is known of the sink may no longer be so. */
   private forget(): void {
     this.position = undefined;
+    this.generation = undefined;
     this.folding = undefined;
     this.writing = undefined;
     this.rows.forget();
@@ -128,24 +136,24 @@ export class Projector {
     return done;
   }
 
-  private ready(from: number, completeUpTo: number | undefined): RecordedEvent[] {
-    if (completeUpTo !== undefined) return [...this.held.values()].filter(({ position }) => position <= completeUpTo);
-    const run: RecordedEvent[] = [];
-    for (let next = this.held.get(from + 1); next; next = this.held.get(next.position + 1)) run.push(next);
-    return run;
-  }
-
   private async takeAhead(events: readonly RecordedEvent[], batchEvents: number): Promise<void> {
     let at = this.folding?.to ?? this.writing?.to ?? (await this.checkpoint());
     for (let rest = inOrder(events, at); rest.length > 0; ) {
       await this.lighten();
       const before = this.folding ?? { from: at, to: at, events: 0, letters: [] };
-      const { count } = await this.fold(rest, before.letters);
-      at = (rest[count - 1] as RecordedEvent).position;
-      this.folding = { ...before, to: at, events: before.events + count };
+      const { mine, count, sweep } = await this.fold(rest, before.letters);
+      const to = rest[count - 1]?.position ?? at;
+      if (sweep) {
+        await this.written();
+        await this.commitSweep(at, to, count, before.letters, mine, sweep);
+      } else {
+        if (this.sink.pack) this.rows.pack(this.sink.pack.bind(this.sink));
+        this.folding = { ...before, to, events: before.events + count };
+      }
+      at = to;
       rest = rest.slice(count);
       if (rest.length > 0) await this.written();
-      else if (this.folding.events >= batchEvents) await this.write();
+      else if ((this.folding?.events ?? 0) >= batchEvents) await this.write();
     }
   }
 
@@ -196,16 +204,18 @@ export class Projector {
     await this.lighten();
     const from = await this.checkpoint();
     const letters: BuriedEvent[] = [];
-    const { mine, count } = await this.folded(events, letters);
+    const { mine, count, sweep } = await this.folded(events, letters);
     const to = (events[count - 1] as RecordedEvent).position;
     try {
-      await this.commit(from, to, count, letters);
+      if (sweep) await this.commitSweep(from, to, count, letters, mine, sweep);
+      else await this.commit(from, to, count, letters);
       return count;
     } catch (error) {
       if (!isAgonError(error, 'SINK.REFUSED')) throw error;
       if (count > 1) return this.takeSome(events.slice(0, Math.ceil(count / 2)));
       const [event] = mine;
       if (!event) throw error;
+      await this.checkpoint();
       await this.commit(from, to, count, [this.letter(event, error)]);
       return count;
     }
@@ -221,8 +231,11 @@ export class Projector {
     }
   }
 
-  /** The rows as they are after these events, or after as many of them as could be applied to what was loaded. */
-  private async fold(events: readonly RecordedEvent[], letters: BuriedEvent[]) {
+  /** The rows as they are after these events, or after those before one that sweeps. Such a one goes alone. */
+  private async fold(
+    events: readonly RecordedEvent[],
+    letters: BuriedEvent[],
+  ): Promise<{ mine: readonly RecordedEvent[]; count: number; sweep?: Sweep }> {
     const mine: RecordedEvent[] = [];
     const wanted = new Map<AnyTable, Map<string, RowKey>>();
     for (const event of events) {
@@ -238,12 +251,14 @@ export class Projector {
     await this.loadMore(mine, letters);
     for (const [i, event] of mine.entries()) {
       if (letters.some(({ position }) => position === event.position)) continue;
-      const cut = this.tried(event, letters, () => rows.attempt(() => this.view.apply(event, rows)), i > 0);
-      if (!cut) continue;
-      // What the event needs depends on events before it: those first, and then it gets what it asks for.
+      const sweep = this.tried(event, letters, () => rows.attempt(() => this.view.apply(event, rows)));
+      if (!sweep) continue;
+      // It goes by rows of the sink, so all that came before it is committed first.
       const before = letters.filter(({ position }) => position < event.position);
       letters.splice(0, letters.length, ...before);
-      return { mine: mine.slice(0, i), count: events.findIndex(({ position }) => position === event.position) };
+      const at = events.findIndex(({ position }) => position === event.position);
+      const isFirst = i === 0 && !this.folding;
+      return isFirst ? { mine: [event], count: at + 1, sweep } : { mine: mine.slice(0, i), count: at };
     }
     return { mine, count: events.length };
   }
@@ -267,27 +282,22 @@ export class Projector {
     if (!this.view.more) return;
     const { rows } = this;
     const wanted = new Map<AnyTable, Map<string, RowKey>>();
-    const ranges: RangeRef[] = [];
     for (const event of events) {
       this.tried(event, letters, () => {
-        for (const ref of this.view.more?.(event, rows) ?? []) 'key' in ref ? this.want(wanted, ref) : ranges.push(ref);
+        for (const ref of this.view.more?.(event, rows) ?? []) this.want(wanted, ref);
       });
     }
     await this.load(wanted);
-    // Single rows that a commit under way writes are known here; a range may hold some that only the sink will know.
-    if (ranges.length > 0) await this.writing?.done;
-    for (const range of ranges) rows.loadRange(range, await this.sink.find(range.table, range.match));
   }
 
-  /** Buries the event if the work fails; true when the batch has to be cut before it instead. */
-  private tried(event: RecordedEvent, letters: BuriedEvent[], work: () => void, mayCut = false): boolean {
+  /** Buries the event if the work fails. */
+  private tried<T>(event: RecordedEvent, letters: BuriedEvent[], work: () => T): T | undefined {
     try {
-      work();
+      return work();
     } catch (error) {
-      if (mayCut && error instanceof RangeNotLoaded) return true;
       if (!letters.some(({ position }) => position === event.position)) letters.push(this.letter(event, error));
+      return undefined;
     }
-    return false;
   }
 
   private letter(event: RecordedEvent, error: unknown): BuriedEvent {
@@ -296,7 +306,28 @@ export class Projector {
     return { group: groupOf(this.view), position, eventId, type, version, code, message, attempts: 1 };
   }
 
-  private async commit(from: number, to: number, events: number, letters: readonly BuriedEvent[]) {
+  /** An event that the view trips over in the middle of its sweep is put aside like every other. */
+  private async commitSweep(
+    ...[from, to, events, letters, mine, sweep]: [
+      number,
+      number,
+      number,
+      BuriedEvent[],
+      readonly RecordedEvent[],
+      Sweep,
+    ]
+  ): Promise<void> {
+    try {
+      await this.commit(from, to, events, letters, sweep);
+    } catch (error) {
+      const [event] = mine;
+      if (!(error instanceof Tripped) || !event) throw error;
+      await this.checkpoint();
+      await this.commit(from, to, events, [...letters, this.letter(event, error.cause)]);
+    }
+  }
+
+  private async commit(from: number, to: number, events: number, letters: readonly BuriedEvent[], sweep?: Sweep) {
     if (letters.length > 0 && this.buried + letters.length > LETTERS_MAX) {
       this.forget();
       throw new AgonError(
@@ -304,18 +335,37 @@ export class Projector {
         `${this.view.name} has put ${this.buried} events aside and stops here: ${letters[0]?.message}`,
       );
     }
-    const { changes, added, removed, release } = this.rows.take();
-    const also: Also = { added, removed, letters };
-    try {
-      await this.sink.commit(this.view, from, to, changes, also);
-    } catch (error) {
+    const { view, sink, rows } = this;
+    const mark = this.generation === undefined ? undefined : { position: from, generation: this.generation };
+    let taken: Taken = rows.take();
+    const written = sweep
+      ? sink.sweep(view, mark, to, { ...sweep, take: (some) => stepped(() => sweep.take(some)) }, () => {
+          stepped(() => rows.attempt(() => sweep.end(rows)));
+          taken = rows.take();
+          return { ...taken, letters };
+        })
+      : sink.commit(view, mark, to, taken.changes, { ...taken, letters });
+    const { generation } = await written.catch((error: unknown) => {
       this.forget();
       throw error;
-    }
+    });
+    const { changes, added, removed, release } = taken;
     this.position = to;
+    this.generation = generation;
     this.buried += letters.length;
     release();
-    this.onCommitted({ view: this.view, to, events, changes, added, removed, letters });
+    this.onCommitted({ view, from, to, generation, events, changes, added, removed, letters });
+  }
+}
+
+/** A view failed in the middle of a sweep: its own fault, and none of the sink that called it. */
+class Tripped extends Error {}
+
+function stepped<T>(step: () => T): T {
+  try {
+    return step();
+  } catch (error) {
+    throw new Tripped('A view tripped in a sweep.', { cause: error });
   }
 }
 

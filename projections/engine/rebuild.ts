@@ -1,22 +1,17 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventStore, isAgonError, type Upcaster } from '../../services/kernel/index.js';
 import { Projector } from './projector.js';
-import type { BuriedEvent, RebuildingSink } from './sink.js';
+import type { BuildProgress, BuriedEvent, RebuildingSink } from './sink.js';
 import type { View } from './view.js';
 
 /** A row that changes often is written once a batch: the longer a batch, the less is written. */
 export const BATCH_EVENTS = 20_000;
 
-/** Events are read in short pages, and gone before the collector of garbage has to carry them along. */
-const PAGE_EVENTS = 2_048;
+/** Short pages: events are gone before the collector of garbage has to carry them along, and commits get their turn. */
+const PAGE_EVENTS = 512;
 
-export interface BuildProgress {
-  readonly position: number;
-  /** The end of the log, when last looked at. */
-  readonly total: number;
-  /** Events taken in since this build was started or resumed. */
-  readonly events: number;
-  readonly phase: 'building' | 'swapping' | 'swapped';
-}
+/** How long readers that were in the way of a swap are left alone before the next try. */
+const BUSY_MS = 250;
 
 export interface BuildOptions {
   readonly view: View;
@@ -53,9 +48,10 @@ export async function rebuild(options: BuildOptions): Promise<Built> {
     position = committed.to;
     events += committed.events;
   });
-  let position = await projector.checkpoint();
+  const from = await projector.checkpoint();
+  let position = from;
   const tell = async (phase: BuildProgress['phase']) =>
-    onProgress({ position, total: Math.max(position, await store.lastPosition()), events, phase });
+    onProgress({ from, position, total: Math.max(position, await store.lastPosition()), events, phase });
 
   const catchUp = async (): Promise<boolean> => {
     let [after, stepwiseTo] = [position, 0];
@@ -97,7 +93,9 @@ export async function rebuild(options: BuildOptions): Promise<Built> {
       return { swapped: true, position, events, letters };
     } catch (error) {
       // Another process keeps the serving rows up to date and is ahead of us: on to where it is.
-      if (!isAgonError(error, 'CHECKPOINT.MOVED')) throw error;
+      if (isAgonError(error, 'CHECKPOINT.MOVED')) continue;
+      if (!isAgonError(error, 'PROJECTION.BUSY')) throw error;
+      await sleep(BUSY_MS, undefined, { signal }).catch(() => {});
     }
   }
   return { swapped: false, position, events, letters: await beside.letters(view) };

@@ -8,12 +8,19 @@ export interface AnyTable {
   readonly name: string;
   readonly columns: Readonly<Record<string, ColumnType>>;
   readonly key: readonly string[];
+  readonly nullable?: readonly string[];
+  readonly indexes?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** What a view keeps: a named table, its columns, and the columns that identify a row. */
 export interface Table<Row extends object> extends AnyTable {
   readonly columns: { readonly [Column in keyof Row & string]: ColumnType };
   readonly key: readonly (keyof Row & string)[];
+  /** Columns that may be without a value. */
+  readonly nullable?: readonly { [Column in keyof Row & string]: null extends Row[Column] ? Column : never }[keyof Row &
+    string][];
+  /** By their names, the columns that each sorts by. Text in a key or an index is compared by code units. */
+  readonly indexes?: Readonly<Record<string, readonly (keyof Row & string)[]>>;
 }
 
 /** @example const ratings = defineTable<RatingRow>({ name: 'ratings', columns: { ... }, key: ['game', 'agentId'] }); */
@@ -33,21 +40,8 @@ export const rowRef = (table: AnyTable, ...key: KeyPart[]): RowRef => ({ table, 
 /** Values that columns must have. */
 export type Match = Readonly<Record<string, KeyPart>>;
 
-/** Which rows a view is going to look at, when their keys are not known: all that have these values. */
-export interface RangeRef {
-  readonly table: AnyTable;
-  readonly match: Match;
-}
-
-export const rowsWhere = <Row extends object>(
-  table: Table<Row>,
-  match: { readonly [Column in keyof Row & string]?: Row[Column] & KeyPart },
-): RangeRef => ({ table, match: match as Match });
-
 export const fitsMatch = (row: object, match: Match): boolean =>
   Object.entries(match).every(([column, value]) => (row as Record<string, KeyPart>)[column] === value);
-
-export const matchText = (match: Match): string => JSON.stringify(Object.entries(match).map(([k, v]) => [k, `${v}`]));
 
 /** Every row that is read or written passes through here and through `rowText`: no arrays, no callbacks. */
 export function keyText(key: RowKey): string {

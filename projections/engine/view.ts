@@ -1,12 +1,9 @@
 import { AgonError, type DomainEvent, type RecordedEvent } from '../../services/kernel/index.js';
 import {
   type AnyTable,
-  fitsMatch,
   type KeyPart,
   keyText,
   type Match,
-  matchText,
-  type RangeRef,
   type RowKey,
   type RowRef,
   rowText,
@@ -23,15 +20,35 @@ export interface Rows {
    */
   add<Row extends object>(table: Table<Row>, row: Row): void;
   remove<Row extends object>(table: Table<Row>, ...key: KeyPart[]): void;
-  /** Every row with these values, in no particular order. `more` has to have asked for them. */
-  where<Row extends object>(table: Table<Row>, match: { readonly [Column in keyof Row]?: Row[Column] }): Row[];
+  /** For the rare event that needs more rows than fit into memory. It does nothing else: the rest is for the end. */
+  sweep<Row extends object>(table: Table<Row>, sweep: SweepOf<Row>): void;
+}
+
+/** All rows with these values go by, some at a time; what is made of some is written before the next are read. */
+interface SweepOf<Row extends object> {
+  readonly match: { readonly [Column in keyof Row & string]?: Row[Column] & KeyPart };
+  /** The column that they go by in the order of; each has another value. */
+  readonly order: keyof Row & string;
+  /** Rows to write, by their tables. They are not read again before the sweep is over. */
+  take(some: readonly Row[]): ReadonlyMap<AnyTable, readonly object[]>;
+  /** When all have gone by: what else the event does, with the rows that `reads` and `more` asked for. */
+  end(rows: Rows): void;
+}
+
+/** A sweep over whatever rows: what the engine and the sinks handle. */
+export interface Sweep {
+  readonly table: AnyTable;
+  readonly match: Match;
+  readonly order: string;
+  take(some: readonly object[]): ReadonlyMap<AnyTable, readonly object[]>;
+  end(rows: Rows): void;
 }
 
 interface Reaction<E> {
   /** The rows that `apply` will get; they are loaded for a whole batch at once. */
   reads?(event: E): readonly RowRef[];
-  /** What else it needs, now that the rows of `reads` are there. For rare events: whole ranges cost. */
-  more?(event: E, rows: Rows): readonly (RowRef | RangeRef)[];
+  /** What else it needs, now that the rows of `reads` are there. For rare events: each costs a statement more. */
+  more?(event: E, rows: Rows): readonly RowRef[];
   apply(event: E, rows: Rows): void;
 }
 
@@ -47,7 +64,7 @@ export interface View {
   readonly tables: readonly AnyTable[];
   readonly types: readonly string[];
   reads(event: RecordedEvent): readonly RowRef[];
-  more?(event: RecordedEvent, rows: Rows): readonly (RowRef | RangeRef)[];
+  more?(event: RecordedEvent, rows: Rows): readonly RowRef[];
   apply(event: RecordedEvent, rows: Rows): void;
 }
 
@@ -70,25 +87,38 @@ export function defineView<E extends DomainEvent>(spec: {
   };
 }
 
+/** A row in hand. There are as many as there are changes, so it is changed in place. */
 interface Kept {
+  readonly text: string;
   /** Undefined if there is none. */
-  readonly row: object | undefined;
+  row: object | undefined;
   /** Of a row that was removed. */
-  readonly key: RowKey | undefined;
-  readonly changed: boolean;
+  key: RowKey | undefined;
+  changed: boolean;
   /** Whether events asked for it: what one asked for, another one will. */
-  readonly asked: boolean;
+  asked: boolean;
 }
 
 interface Held {
   readonly rows: Map<string, Kept>;
   /** What has changed since the last commit, and is to be written. */
-  changed: string[];
+  changed: Kept[];
   added: object[];
+  packed: object[];
+}
+
+/** How to undo a change: what was there before, and whether that had been changed since the last commit. */
+interface Undo {
+  readonly held: Held;
+  readonly kept: Kept;
+  readonly row: object | undefined;
+  readonly key: RowKey | undefined;
+  readonly changed: boolean;
+  readonly isNew: boolean;
 }
 
 /** Every row that changed, once, in its final form; rows that are new; and the keys of those that are gone. */
-interface Taken {
+export interface Taken {
   readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
   readonly added: ReadonlyMap<AnyTable, readonly object[]>;
   readonly removed: ReadonlyMap<AnyTable, readonly RowKey[]>;
@@ -105,16 +135,18 @@ const KEPT_ROWS_MAX = 50_000;
  */
 export class WorkingSet implements Rows {
   private readonly tables = new Map<AnyTable, Held>();
-  private readonly ranges = new Set<string>();
-  /** How to undo what the event in hand has done so far: where, what, and what was there before. */
-  private journal: [Held, string, Kept | undefined][] = [];
+  /** What the event in hand wants to go by, if it does. */
+  private swept: Sweep | undefined;
+  /** What the event in hand has done so far. */
+  private journal: Undo[] = [];
   private addedSince: Held[] = [];
+  /** The key that was looked for last: what is written next is most often its row. */
+  private last: { readonly table: AnyTable; readonly key: RowKey; readonly text: string } | undefined;
 
   /** An event asks for this row. False if it has to be loaded; true if it is here, and then it stays. */
   asks(table: AnyTable, text: string): boolean {
-    const rows = this.tables.get(table)?.rows;
-    const kept = rows?.get(text);
-    if (kept && !kept.asked) rows?.set(text, { ...kept, asked: true });
+    const kept = this.tables.get(table)?.rows.get(text);
+    if (kept) kept.asked = true;
     return kept !== undefined;
   }
 
@@ -125,20 +157,19 @@ export class WorkingSet implements Rows {
   /** There is no such row, unless it was loaded. */
   learn(table: AnyTable, text: string, row?: object): void {
     const { rows } = this.held(table);
-    if (!rows.has(text)) rows.set(text, { row, key: undefined, changed: false, asked: true });
-  }
-
-  loadRange({ table, match }: RangeRef, rows: readonly object[]): void {
-    for (const row of rows) this.load(table, row);
-    this.ranges.add(rangeText(table, match));
+    if (!rows.has(text)) rows.set(text, { text, row, key: undefined, changed: false, asked: true });
   }
 
   get<Row extends object>(table: Table<Row>, ...key: KeyPart[]): Row | undefined {
-    return this.tables.get(table)?.rows.get(keyText(key))?.row as Row | undefined;
+    const text = keyText(key);
+    this.last = { table, key, text };
+    return this.tables.get(table)?.rows.get(text)?.row as Row | undefined;
   }
 
   put<Row extends object>(table: Table<Row>, row: Row): void {
-    this.change(this.held(table), rowText(table, row), row, undefined);
+    const { last } = this;
+    const text = last?.table === table && hasKey(table, row, last.key) ? last.text : rowText(table, row);
+    this.change(this.held(table), text, row, undefined);
   }
 
   add<Row extends object>(table: Table<Row>, row: Row): void {
@@ -151,26 +182,35 @@ export class WorkingSet implements Rows {
     this.change(this.held(table), keyText(key), undefined, key);
   }
 
-  where<Row extends object>(table: Table<Row>, match: { readonly [Column in keyof Row]?: Row[Column] }): Row[] {
-    if (!this.ranges.has(rangeText(table, match as Match))) throw new RangeNotLoaded(table.name);
-    const all = [...(this.tables.get(table)?.rows.values() ?? [])].map(({ row }) => row as Row | undefined);
-    return all.filter((row) => row !== undefined).filter((row) => fitsMatch(row, match as Match));
+  sweep<Row extends object>(table: Table<Row>, sweep: SweepOf<Row>): void {
+    this.swept = { table, ...sweep } as unknown as Sweep;
   }
 
-  /** Lets an event do its changes; if it fails, none of them happened. */
-  attempt(change: () => void): void {
+  /** Lets an event do its changes, or say what it wants to sweep; if it fails, none of them happened. */
+  attempt(change: () => void): Sweep | undefined {
     this.journal = [];
     this.addedSince = [];
+    this.swept = undefined;
     try {
       change();
+      if (this.swept && this.journal.length + this.addedSince.length > 0) throw mixedSweep();
+      return this.swept;
     } catch (error) {
-      for (const [held, text, before] of this.journal.reverse()) {
-        if (!before?.changed) held.changed.pop();
-        if (before) held.rows.set(text, before);
-        else held.rows.delete(text);
+      for (const { held, kept, row, key, changed, isNew } of this.journal.reverse()) {
+        if (!changed) held.changed.pop();
+        Object.assign(kept, { row, key, changed });
+        if (isNew) held.rows.delete(kept.text);
       }
       for (const held of this.addedSince) held.added.pop();
       throw error;
+    }
+  }
+
+  /** Lets rows that were added be kept in another form until they are committed. */
+  pack(packed: (table: AnyTable, rows: readonly object[]) => object): void {
+    for (const [table, held] of this.tables) {
+      if (held.added.length > 0) held.packed.push(packed(table, held.added));
+      held.added = [];
     }
   }
 
@@ -179,63 +219,70 @@ export class WorkingSet implements Rows {
     const changes = new Map<AnyTable, object[]>();
     const removed = new Map<AnyTable, RowKey[]>();
     const added = new Map<AnyTable, readonly object[]>();
-    const settled: [Held, string, Kept][] = [];
+    const settled: [Held, readonly Kept[]][] = [];
     for (const [table, held] of this.tables) {
       const [rows, keys]: [object[], RowKey[]] = [[], []];
-      for (const text of held.changed) {
-        const { row, key, asked } = held.rows.get(text) as Kept;
-        if (row) rows.push(row);
-        else if (key) keys.push(key);
-        const now = { row, key: undefined, changed: false, asked };
-        held.rows.set(text, now);
-        if (!asked) settled.push([held, text, now]);
+      for (const kept of held.changed) {
+        if (kept.row) rows.push(kept.row);
+        else if (kept.key) keys.push(kept.key);
+        kept.key = undefined;
+        kept.changed = false;
       }
       if (rows.length > 0) changes.set(table, rows);
       if (keys.length > 0) removed.set(table, keys);
-      if (held.added.length > 0) added.set(table, held.added);
+      if (held.packed.length + held.added.length > 0) added.set(table, [...held.packed, ...held.added]);
+      if (held.changed.length > 0) settled.push([held, held.changed]);
       held.changed = [];
       held.added = [];
+      held.packed = [];
     }
     const release = () => {
-      for (const [held, text, now] of settled) if (held.rows.get(text) === now) held.rows.delete(text);
+      for (const [held, all] of settled) {
+        for (const { text, asked, changed } of all) if (!asked && !changed) held.rows.delete(text);
+      }
     };
     return { changes, added, removed, release };
   }
 
-  /** Too much to keep: a great many rows, or a range, which is the whole of something, for one event that wanted it. */
+  /** Too much to keep. */
   get heavy(): boolean {
     let kept = 0;
     for (const { rows } of this.tables.values()) kept += rows.size;
-    return kept > KEPT_ROWS_MAX || this.ranges.size > 0;
+    return kept > KEPT_ROWS_MAX;
   }
 
   forget(): void {
     this.tables.clear();
-    this.ranges.clear();
   }
 
   private change(held: Held, text: string, row: object | undefined, key: RowKey | undefined): void {
-    const before = held.rows.get(text);
-    this.journal.push([held, text, before]);
-    if (!before?.changed) held.changed.push(text);
-    held.rows.set(text, { row, key, changed: true, asked: before?.asked ?? false });
+    const known = held.rows.get(text);
+    const kept = known ?? { text, row: undefined, key: undefined, changed: false, asked: false };
+    if (!known) held.rows.set(text, kept);
+    this.journal.push({ held, kept, row: kept.row, key: kept.key, changed: kept.changed, isNew: !known });
+    if (!kept.changed) held.changed.push(kept);
+    kept.row = row;
+    kept.key = key;
+    kept.changed = true;
   }
 
   private held(table: AnyTable): Held {
     let held = this.tables.get(table);
     if (!held) {
-      held = { rows: new Map(), changed: [], added: [] };
+      held = { rows: new Map(), changed: [], added: [], packed: [] };
       this.tables.set(table, held);
     }
     return held;
   }
 }
 
-/** A view asked for a range that this batch has not loaded: the batch is cut before the event that asked. */
-export class RangeNotLoaded extends AgonError {
-  constructor(table: string) {
-    super('PROJECTION.RANGE_NOT_LOADED', `A view looked for rows of ${table} that it had not asked for.`);
-  }
-}
+/** The event may be cut off from its batch and come again: what it has done before would then be done twice. */
+const mixedSweep = () =>
+  new AgonError('PROJECTION.MIXED_SWEEP', 'A view changed rows outside of a sweep that it asked for.');
 
-const rangeText = (table: AnyTable, match: Match) => `${table.name} ${matchText(match)}`;
+function hasKey(table: AnyTable, row: object, key: RowKey): boolean {
+  for (let i = 0; i < key.length; i++) {
+    if ((row as Record<string, unknown>)[table.key[i] as string] !== key[i]) return false;
+  }
+  return true;
+}

@@ -1,12 +1,14 @@
+import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { RecordedEvent } from '../../services/kernel/index.js';
 import { Projector } from '../engine/projector.js';
+import { SWEEP_ROWS } from '../engine/sink.js';
 import { playedHistory, renumbered, reversalOf } from '../history.contract.js';
 import { MemorySink } from '../sinks/memory.js';
 import { upcast } from '../views.js';
 import { afterMatch, seasonOf, unrated } from './board.js';
 import { UNRATED } from './glicko2.js';
-import { glickoAt, pairings, rank } from './query.js';
+import { glickoAt, pairingOf, rank } from './query.js';
 import { headToHead, type RatedMatchRow, type RatingRow, ratedMatches, ratingHistory, ratings } from './table.js';
 import { leaderboardsView } from './view.js';
 
@@ -15,14 +17,9 @@ beforeAll(async () => {
   history = renumbered(await playedHistory(40));
 });
 
-/** A build that knows reversals, whoever declares them. */
-const knowing = Object.assign((event: RecordedEvent) => (event.type === 'MatchReversed' ? event : upcast(event)), {
-  knows: () => true,
-});
-
 const boardsAfter = async (events: readonly RecordedEvent[], batch = 50) => {
   const sink = new MemorySink();
-  const projector = new Projector(leaderboardsView, sink, knowing);
+  const projector = new Projector(leaderboardsView, sink, upcast);
   for (let at = 0; at < events.length; at += batch) await projector.project(events.slice(at, at + batch));
   expect(await sink.letters(leaderboardsView)).toEqual([]);
   const tables = [ratings, ratingHistory, headToHead, ratedMatches];
@@ -49,6 +46,80 @@ describe('a match that is taken back', () => {
       }
     },
   );
+
+  /** Settlements of two games among five agents, over two seasons; some taken back, once or twice, later on. */
+  const manyMatches = (results: readonly { game: number; seats: readonly number[]; back: number }[]) => {
+    const example = history.find((event) => event.type === 'MatchSettled')!;
+    const settled = results.map(({ game, seats }, n) => ({
+      ...{ ...example, id: `m${n}`, stream: `match-m${n}` },
+      data: {
+        ...{ ...(example.data as object), matchId: `m${n}`, game: `g${game}` },
+        seats: seats.map((score, i) => ({ agentId: `x.a${(n + i * (1 + (n % 2))) % 5}`, accountId: 'x', score })),
+      },
+    }));
+    const log = settled.flatMap((event, n) => [
+      event,
+      ...results.flatMap(({ back }, m) => {
+        const due = back > 0 && (n === m + back - 1 || (n === settled.length - 1 && n < m + back - 1));
+        return due ? [reversalOf(settled[m]!, back % 2 ? 'MatchReversed' : 'MatchVoided')] : [];
+      }),
+    ]);
+    const gone = new Set(settled.filter((_event, n) => results[n]!.back > 0).map(({ id }) => id));
+    const numbered = renumbered(log);
+    return { log: numbered, kept: numbered.filter(({ id, type }) => type === 'MatchSettled' && !gone.has(id)) };
+  };
+
+  it('is as if it had never been, whichever matches they are and whenever they are taken back', async () => {
+    const result = fc.record({
+      game: fc.nat({ max: 1 }),
+      seats: fc.constantFrom([1, 0], [0, 1], [0.5, 0.5], [1, 0, 0.5]),
+      back: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 30 })),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(result, { minLength: 1, maxLength: 40 }),
+        fc.integer({ min: 1, max: 50 }),
+        async (results, batch) => {
+          const { log, kept } = manyMatches(results);
+          expect(await boardsAfter(log, batch)).toEqual(await boardsAfter(kept));
+        },
+      ),
+      { numRuns: 60, seed: 20260101 },
+    );
+  });
+
+  it('has matches go by some at a time, and never has more of them in hand', async () => {
+    const inHand: number[] = [];
+    class Watched extends MemorySink {
+      override sweep(...[view, from, to, swept, end]: Parameters<MemorySink['sweep']>) {
+        const take: typeof swept.take = (some) => {
+          const made = swept.take(some);
+          inHand.push(some.length, [...made.values()].flat().length);
+          return made;
+        };
+        // At the end it is what agents there are that counts: five of them, on two boards.
+        return super.sweep(view, from, to, { ...swept, take }, () => {
+          const ended = end();
+          inHand.push([...ended.changes.values()].flat().length);
+          return ended;
+        });
+      }
+    }
+    const scores = [1, 0] as const;
+    const results = Array.from({ length: 2_500 }, (_, n) => ({ game: 0, seats: scores, back: n === 3 ? 2_450 : 0 }));
+    const { log, kept } = manyMatches(results);
+    const [sink, expected] = [new Watched(), new MemorySink()];
+    for (const [into, events] of [[sink, log] as const, [expected, kept] as const]) {
+      const projector = new Projector(leaderboardsView, into, upcast);
+      for (let at = 0; at < events.length; at += 500) await projector.project(events.slice(at, at + 500));
+    }
+    for (const table of [ratings, ratingHistory, headToHead, ratedMatches]) {
+      expect(await sink.rows(table as typeof ratings)).toEqual(await expected.rows(table as typeof ratings));
+    }
+    expect(inHand.length).toBeGreaterThan(4);
+    expect(Math.max(...inHand)).toBeLessThanOrEqual(4 * SWEEP_ROWS);
+    expect(inHand.at(-1)).toBeLessThan(40);
+  });
 
   it('counts on from there, and is taken back once', async () => {
     const settled = history.filter((event) => event.type === 'MatchSettled');
@@ -139,7 +210,8 @@ describe('a board', () => {
     expect(new Set(rows.map(({ season }) => season)).size).toBeGreaterThan(2);
     expect(games((season) => season !== 'all')).toBe(games((season) => season === 'all'));
     const settled = history.filter((event) => event.type === 'MatchSettled').length;
-    const all = pairings(pairs).reduce((sum, { winsA, winsB, draws }) => sum + winsA + winsB + draws, 0);
-    expect(all).toBe(2 * settled);
+    const all = pairs.map(pairingOf).reduce((sum, { winsA, winsB, draws }) => sum + winsA + winsB + draws, 0);
+    // On two boards, and from either side.
+    expect(all).toBe(4 * settled);
   });
 });

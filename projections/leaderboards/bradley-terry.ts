@@ -56,12 +56,15 @@ export function bradleyTerry(agents: readonly string[], pairings: readonly Pairi
       weights[b] = (weights[b] ?? 0) + share;
     }
     const next = centred(won.map((wins, at) => wins / (weights[at] ?? 1)));
-    const moved = Math.max(0, ...next.map((value, at) => Math.abs(Math.log(value / (strengths[at] ?? 1)))));
+    const moved = largest(next.map((value, at) => Math.abs(Math.log(value / (strengths[at] ?? 1)))));
     strengths = next;
     if (moved < CONVERGENCE) break;
   }
   return strengths.map(Math.log);
 }
+
+/** A call with as many arguments as there are agents would be too much for the stack. */
+const largest = (values: readonly number[]) => values.reduce((most, value) => Math.max(most, value), 0);
 
 const centred = (strengths: readonly number[]) => {
   const mean = strengths.reduce((sum, value) => sum + Math.log(value), 0) / Math.max(1, strengths.length);
@@ -82,7 +85,7 @@ export function strengthsOf(pairings: readonly Pairing[], options: BootstrapOpti
   const deviations = best.map((_strength, i) => deviation(rounds.map((round) => round[i] ?? 0)));
   const furthest = rounds.map((round) => {
     const off = round.map((strength, i) => Math.abs(strength - (best[i] ?? 0)) / (deviations[i] || 1));
-    return Math.max(0, ...off);
+    return largest(off);
   });
   const reach = quantile(
     furthest.sort((x, y) => x - y),

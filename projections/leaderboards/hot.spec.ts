@@ -6,12 +6,24 @@ import { longHistory, playedHistory } from '../history.contract.js';
 import { MemorySink } from '../sinks/memory.js';
 import { upcast } from '../views.js';
 import { hotBoardsContract } from './hot.contract.js';
-import { HotFeed, MemoryBoards } from './hot.js';
+import { type HotBoards, HotFeed, MemoryBoards } from './hot.js';
 import { rank } from './query.js';
 import { ratings } from './table.js';
 import { leaderboardsView } from './view.js';
 
 hotBoardsContract('memory', async () => new MemoryBoards());
+
+it('boards in memory do not grow by what they are asked for', async () => {
+  const boards = new MemoryBoards();
+  await boards.fill({ position: 0, generation: 'one' }, [{ season: 'all', game: 'a', agentId: 'x', rating: 1 }]);
+  for (let i = 0; i < 100; i++) {
+    const board = { season: `${i}`, game: 'a' };
+    expect(await boards.top(board, 10)).toEqual([]);
+    expect(await boards.around(board, 'x', 1)).toEqual([]);
+    await boards.apply({ position: i + 1, generation: 'one' }, { put: [], removed: [{ ...board, agentId: 'x' }] }, 0);
+  }
+  expect([...(boards as unknown as { boards: Map<string, unknown> }).boards.keys()]).toEqual(['all\u0000a']);
+});
 
 describe('the feed of hot boards', () => {
   it('keeps them where the rows are, through commits, reversals, repeats and a swap', async () => {
@@ -41,6 +53,77 @@ describe('the feed of hot boards', () => {
     await rebuild({ view: leaderboardsView, sink: other, store, upcast });
     otherFeed.swapped(leaderboardsView);
     await otherFeed.settled();
-    expect(await boards.position()).toBe(await store.lastPosition());
+    expect((await boards.mark())?.position).toBe(await store.lastPosition());
+  });
+
+  it('fills them again when another process has put other rows in their place, at the same position', async () => {
+    const store = new MemoryEventStore();
+    for (const { position: _position, ...event } of await playedHistory()) {
+      await store.append(event.stream, event.revision - 1, [event]);
+    }
+    const [sink, boards] = [new MemorySink(), new MemoryBoards()];
+    const feed = new HotFeed(boards, leaderboardsView, sink);
+    const projector = new Projector(leaderboardsView, sink, upcast, feed.committed);
+    await projector.project(await store.readAll({}));
+    await feed.settled();
+    const before = await boards.mark();
+    const swapByAnother = async () => {
+      await rebuild({ view: leaderboardsView, sink, store, upcast });
+      const { position, generation } = (await sink.serving(leaderboardsView))!;
+      expect(position).toBe(before?.position);
+      return { position, generation };
+    };
+    const second = await swapByAnother();
+    feed.compare();
+    await feed.settled();
+    expect(await boards.mark()).toEqual(second);
+
+    const third = await swapByAnother();
+    feed.refresh();
+    await feed.settled();
+    expect(await boards.mark()).toEqual(third);
+    expect(new Set([before, second, third].map((mark) => mark?.generation)).size).toBe(3);
+  });
+
+  it('fills them again when they have missed a commit, or have lost everything', async () => {
+    const log = longHistory(await playedHistory());
+    const sink = new MemorySink();
+    let boards = new MemoryBoards();
+    let away = false;
+    const place: HotBoards = {
+      mark: () => boards.mark(),
+      apply: async (...change) => {
+        if (away) throw new Error('Redis does not answer');
+        return boards.apply(...change);
+      },
+      fill: (...rows) => boards.fill(...rows),
+      top: (...asked) => boards.top(...asked),
+      rankOf: (...asked) => boards.rankOf(...asked),
+      around: (...asked) => boards.around(...asked),
+    };
+    const feed = new HotFeed(place, leaderboardsView, sink);
+    const projector = new Projector(leaderboardsView, sink, upcast, feed.committed);
+    const agree = async () => {
+      await feed.settled();
+      for (const row of await sink.rows(ratings)) {
+        expect(await boards.rankOf(row, row.agentId), row.agentId).toMatchObject({ rating: row.rating });
+      }
+    };
+    const third = Math.floor(log.length / 3);
+    await projector.project(log.slice(0, third));
+    away = true;
+    await projector.project(log.slice(third, third + 60));
+    await feed.settled();
+    away = false;
+    await projector.project(log.slice(third + 60, 2 * third));
+    await agree();
+
+    boards = new MemoryBoards();
+    await projector.project(log.slice(2 * third));
+    await agree();
+
+    boards = new MemoryBoards();
+    feed.refresh();
+    await agree();
   });
 });

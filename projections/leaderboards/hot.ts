@@ -1,5 +1,6 @@
+import { AgonError, isAgonError } from '../../services/kernel/index.js';
 import type { Committed } from '../engine/projector.js';
-import type { RebuildingSink } from '../engine/sink.js';
+import type { Mark, RebuildingSink } from '../engine/sink.js';
 import type { View } from '../engine/view.js';
 import { type RatingRow, ratings } from './table.js';
 
@@ -24,49 +25,59 @@ export interface HotChange {
 
 /** Boards that are asked for all the time: the first, an agent's rank, and who is around it. */
 export interface HotBoards {
-  /** The position of the last change that was taken in. */
-  position(): Promise<number>;
-  /** Takes in what changed up to this position; false, and nothing moves, if it has been taken in before. */
-  apply(position: number, change: HotChange): Promise<boolean>;
-  /** Replaces everything. */
-  fill(position: number, rows: readonly HotRating[]): Promise<void>;
+  /** Of which rows, and up to where, changes were taken in; undefined before they were ever filled. */
+  mark(): Promise<Mark | undefined>;
+  /**
+   * Takes in what changed up to this position; false, and nothing moves, if it has been taken in before. Boards that are
+   * not at `from` at least have missed something, and boards of another generation show other rows: both refuse with
+   * BOARDS.BEHIND, and have to be filled.
+   */
+  apply(to: Mark, change: HotChange, from: number): Promise<boolean>;
+  /** Replaces everything, at one stroke. */
+  fill(at: Mark, rows: readonly HotRating[]): Promise<void>;
   top(board: Board, first: number): Promise<Ranked[]>;
   rankOf(board: Board, agentId: string): Promise<Ranked | undefined>;
   /** The agent with up to so many above it and below it. */
   around(board: Board, agentId: string, each: number): Promise<Ranked[]>;
 }
 
+export const boardsBehind = (from: number) =>
+  new AgonError('BOARDS.BEHIND', `The boards are not at position ${from} of these rows, and have to be filled.`);
+
 interface Sorted {
   readonly ratings: Map<string, number>;
   readonly order: { readonly agentId: string; readonly rating: number }[];
 }
 
+/** To put a row in its place moves all below it; more rows than this are sorted in together. */
+const IN_PLACE_ROWS = 1_000;
+
 /** In the process that serves: a sorted list a board, changed in place. */
 export class MemoryBoards implements HotBoards {
   private boards = new Map<string, Sorted>();
-  private at = 0;
+  private at: Mark | undefined;
 
-  async position(): Promise<number> {
+  async mark(): Promise<Mark | undefined> {
     return this.at;
   }
 
-  async apply(position: number, { put, removed }: HotChange): Promise<boolean> {
-    if (position <= this.at) return false;
-    for (const row of removed) this.take(row);
-    for (const row of put) this.put(row);
-    this.at = position;
+  async apply(to: Mark, { put, removed }: HotChange, from: number): Promise<boolean> {
+    if (this.at?.generation !== to.generation) throw boardsBehind(from);
+    if (to.position <= this.at.position) return false;
+    if (this.at.position < from) throw boardsBehind(from);
+    if (put.length + removed.length > IN_PLACE_ROWS) this.sort({ put, removed });
+    else {
+      for (const row of removed) this.take(row);
+      for (const row of put) this.put(row);
+    }
+    this.at = to;
     return true;
   }
 
-  async fill(position: number, rows: readonly HotRating[]): Promise<void> {
+  async fill(at: Mark, rows: readonly HotRating[]): Promise<void> {
     this.boards = new Map();
-    for (const row of rows) {
-      const { ratings, order } = this.sorted(row);
-      ratings.set(row.agentId, row.rating);
-      order.push({ agentId: row.agentId, rating: row.rating });
-    }
-    for (const { order } of this.boards.values()) order.sort(byRank);
-    this.at = position;
+    this.sort({ put: rows, removed: [] });
+    this.at = at;
   }
 
   async top(board: Board, first: number): Promise<Ranked[]> {
@@ -78,36 +89,47 @@ export class MemoryBoards implements HotBoards {
   }
 
   async around(board: Board, agentId: string, each: number): Promise<Ranked[]> {
-    const { ratings, order } = this.sorted(board);
-    const rating = ratings.get(agentId);
-    if (rating === undefined) return [];
-    const at = placeOf(order, { agentId, rating });
+    const sorted = this.boards.get(nameOf(board));
+    const rating = sorted?.ratings.get(agentId);
+    if (!sorted || rating === undefined) return [];
+    const at = placeOf(sorted.order, { agentId, rating });
     return this.slice(board, Math.max(0, at - each), at + each + 1);
   }
 
   private slice(board: Board, from: number, to: number): Ranked[] {
-    const { order } = this.sorted(board);
+    const order = this.boards.get(nameOf(board))?.order ?? [];
     return order.slice(from, to).map((entry, i) => ({ ...entry, rank: from + i + 1 }));
+  }
+
+  private sort({ put, removed }: HotChange): void {
+    for (const row of removed) this.boards.get(nameOf(row))?.ratings.delete(row.agentId);
+    for (const row of put) this.opened(row).ratings.set(row.agentId, row.rating);
+    for (const name of new Set([...put, ...removed].map(nameOf))) {
+      const ratings = this.boards.get(name)?.ratings ?? new Map<string, number>();
+      const order = Array.from(ratings, ([agentId, rating]) => ({ agentId, rating })).sort(byRank);
+      this.boards.set(name, { ratings, order });
+    }
   }
 
   private put(row: HotRating): void {
     this.take(row);
-    const { ratings, order } = this.sorted(row);
+    const { ratings, order } = this.opened(row);
     const entry = { agentId: row.agentId, rating: row.rating };
     order.splice(placeOf(order, entry), 0, entry);
     ratings.set(row.agentId, row.rating);
   }
 
   private take(row: Board & { agentId: string }): void {
-    const { ratings, order } = this.sorted(row);
-    const rating = ratings.get(row.agentId);
-    if (rating === undefined) return;
-    order.splice(placeOf(order, { agentId: row.agentId, rating }), 1);
-    ratings.delete(row.agentId);
+    const sorted = this.boards.get(nameOf(row));
+    const rating = sorted?.ratings.get(row.agentId);
+    if (!sorted || rating === undefined) return;
+    sorted.order.splice(placeOf(sorted.order, { agentId: row.agentId, rating }), 1);
+    sorted.ratings.delete(row.agentId);
   }
 
-  private sorted({ season, game }: Board): Sorted {
-    const name = `${season}\u0000${game}`;
+  /** For those who put something on it: whoever only asks must not make the boards grow. */
+  private opened(board: Board): Sorted {
+    const name = nameOf(board);
     let sorted = this.boards.get(name);
     if (!sorted) {
       sorted = { ratings: new Map(), order: [] };
@@ -118,6 +140,8 @@ export class MemoryBoards implements HotBoards {
 }
 
 type Entry = Sorted['order'][number];
+
+const nameOf = ({ season, game }: Board) => `${season}\u0000${game}`;
 
 const byRank = (a: Entry, b: Entry) =>
   b.rating - a.rating || (a.agentId < b.agentId ? -1 : a.agentId > b.agentId ? 1 : 0);
@@ -133,6 +157,9 @@ function placeOf(order: readonly Entry[], entry: Entry): number {
   return low;
 }
 
+/** Where boards stand that were filled before there was a row. */
+const NOTHING: Mark = { position: 0, generation: '' };
+
 /** Keeps the boards in step with the rows: every commit in order, and everything when a build was swapped in. */
 export class HotFeed {
   private queue: Promise<unknown> = Promise.resolve();
@@ -146,26 +173,51 @@ export class HotFeed {
 
   /** Fills the boards from the rows, unless they stand where the rows stand. */
   async start(): Promise<void> {
-    const position = (await this.sink.serving(this.view))?.position ?? 0;
-    if (position === 0 || (await this.boards.position()) !== position) await this.refill();
+    const [rows, boards] = [await this.served(), await this.boards.mark()];
+    if (boards?.generation !== rows.generation || boards.position !== rows.position) await this.refill();
   }
 
-  readonly committed = ({ view, to, changes, removed }: Committed): void => {
+  readonly committed = ({ view, from, to, generation, changes, removed }: Committed): void => {
     if (view.name !== this.view.name) return;
     const put = (changes.get(ratings) ?? []) as readonly RatingRow[];
     const gone = (removed.get(ratings) ?? []).map(([season, game, agentId]) => {
       return { season: `${season}`, game: `${game}`, agentId: `${agentId}` };
     });
-    this.after(() => this.boards.apply(to, { put, removed: gone }));
+    this.after(() => this.take({ position: to, generation }, { put, removed: gone }, from));
   };
 
   readonly swapped = (view: View): void => {
     if (view.name === this.view.name) this.after(() => this.refill());
   };
 
+  /** Looks again whether the boards stand where the rows stand: whoever keeps them may have lost them. */
+  refresh(): void {
+    this.after(() => this.start());
+  }
+
+  /**
+   * Looks whether the boards show the rows that serve: another process may have swapped a build in. Their position is no
+   * matter here, since what is under way would always be found missing.
+   */
+  compare(): void {
+    this.after(async () => {
+      if ((await this.boards.mark())?.generation !== (await this.served()).generation) await this.refill();
+    });
+  }
+
   /** Resolves when everything that was heard of so far has been taken in. */
   async settled(): Promise<void> {
     await this.queue;
+  }
+
+  /** What could not be taken in once, or was by somebody who died before, is found missing by the next change. */
+  private async take(to: Mark, change: HotChange, from: number): Promise<void> {
+    try {
+      await this.boards.apply(to, change, from);
+    } catch (error) {
+      if (!isAgonError(error, 'BOARDS.BEHIND')) throw error;
+      await this.refill();
+    }
   }
 
   private after(work: () => Promise<unknown>): void {
@@ -174,7 +226,16 @@ export class HotFeed {
 
   /** The position first: commits that come while the rows are read are applied again afterwards, to the same effect. */
   private async refill(): Promise<void> {
-    const position = (await this.sink.serving(this.view))?.position ?? 0;
-    await this.boards.fill(position, await this.sink.rows(ratings));
+    for (;;) {
+      const at = await this.served();
+      await this.boards.fill(at, await this.sink.rows(ratings));
+      // Rows that took the place of those in the meantime are others, whatever their position.
+      if ((await this.served()).generation === at.generation) return;
+    }
+  }
+
+  private async served(): Promise<Mark> {
+    const { position, generation } = (await this.sink.serving(this.view)) ?? NOTHING;
+    return { position, generation };
   }
 }

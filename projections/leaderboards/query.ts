@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
 import { AgonError } from '../../services/kernel/index.js';
-import { type Page, type PageRequest, pageOf, select } from '../engine/page.js';
+import { cursorOf, type Page, type PageRequest, pageOf, pagesOf, select } from '../engine/page.js';
 import type { Pairing } from './bradley-terry.js';
 import { PROVISIONAL_GAMES } from './elo.js';
 import { idle, PROVISIONAL_DEVIATION, periodOf } from './glicko2.js';
@@ -77,6 +77,27 @@ export async function leaderboard(
   return rank(await select(db, ratings, order, [season, game, first]), at, by);
 }
 
+/** A page of a board. Its rows follow each other, so the rank of the first is the only one that has to be counted. */
+export async function boardPage(
+  db: DataSource,
+  { game, season = ALL_TIME, by = 'elo' }: BoardRequest,
+  request: PageRequest,
+  at: string,
+): Promise<Page<Standing>> {
+  const column = by === 'elo' ? 'rating' : 'glicko';
+  const page = await pageOf(db, ratings, request, {
+    ...{ order: [column, 'agentId'], descending: [column] },
+    ...{ where: ['season = $1', 'game = $2'], values: [season, game] },
+  });
+  const [best] = page.rows;
+  if (!best) return { ...page, rows: [] };
+  const ahead =
+    `SELECT count(*) AS count FROM ratings WHERE season = $1 AND game = $2 AND ${column} >= $3::float8 ` +
+    `AND (${column} > $3::float8 OR agent_id < $4)`;
+  const [{ count }] = await db.query(ahead, [season, game, best[column], best.agentId]);
+  return { ...page, rows: page.rows.map((row, i) => standing(row, Number(count) + i + 1, at)) };
+}
+
 /** These agents' standings, with the ranks that are known of them. */
 export async function standingsOf(
   db: DataSource,
@@ -110,6 +131,12 @@ export async function seasonsOf(db: DataSource, game: string): Promise<string[]>
   return rows.map(({ season }) => season).reverse();
 }
 
+const NEWEST = { order: ['position'], descending: ['position'] } as const;
+
+/** Where in a rating's history a position of the log is, whether or not a match was settled there. */
+export const historyCursor = (position: string): string =>
+  cursorOf(ratingHistory, NEWEST, { position: BigInt(position) });
+
 /** How a rating came about, newest match first. */
 export const ratingHistoryOf = (
   db: DataSource,
@@ -118,54 +145,97 @@ export const ratingHistoryOf = (
   request: PageRequest,
 ): Promise<Page<RatingChangeRow>> =>
   pageOf(db, ratingHistory, request, {
-    order: 'position',
-    descending: true,
+    ...NEWEST,
     where: ['season = $1', 'game = $2', 'agent_id = $3'],
     values: [season, game, agentId],
   });
+
+/** Of several agents at once. */
+export const historyPagesOf = (
+  db: DataSource,
+  { game, season = ALL_TIME }: BoardRequest,
+  agentIds: readonly string[],
+  request: PageRequest,
+): Promise<Map<string, Page<RatingChangeRow>>> =>
+  pagesOf(db, ratingHistory, { keys: agentIds, on: 'agent_id = parent.key' }, request, {
+    ...NEWEST,
+    where: ['season = $1', 'game = $2'],
+    values: [season, game],
+  });
+
+/** A moment of the past; by its position where that is given, since many events can share a time. */
+export interface PastMoment {
+  readonly position?: number;
+  readonly at: string;
+}
 
 /** How an agent stood after a position of the log, or at a moment; undefined before its first match. */
 export async function ratingAt(
   db: DataSource,
   { game, season = ALL_TIME }: BoardRequest,
   agentId: string,
-  when: { readonly position: number } | { readonly at: string },
+  { position, at }: PastMoment,
 ): Promise<(RatingChangeRow & { readonly confidence: GlickoStanding }) | undefined> {
-  if ('at' in when && Number.isNaN(Date.parse(when.at))) {
-    throw new AgonError('QUERY.BAD_TIME', `"${when.at}" is not a time. Write it as 2026-01-31T12:00:00Z.`);
+  if (Number.isNaN(Date.parse(at))) {
+    throw new AgonError('QUERY.BAD_TIME', `"${at}" is not a time. Write it as 2026-01-31T12:00:00Z.`);
   }
-  const [condition, value] = 'at' in when ? ['at <= $4', when.at] : ['position <= $4', when.position];
+  const [condition, value] = position === undefined ? ['at <= $4', at] : ['position <= $4', position];
   const [row] = await select(
     db,
     ratingHistory,
     `WHERE season = $1 AND game = $2 AND agent_id = $3 AND ${condition} ORDER BY position DESC LIMIT 1`,
     [season, game, agentId, value],
   );
-  return row && { ...row, confidence: glickoAt(row, 'at' in when ? when.at : row.at) };
+  return row && { ...row, confidence: glickoAt(row, at) };
 }
 
-/** Who beat whom: the matrix of a board, row by row, or one agent's row. */
-export const headToHeadOf = (
+/** Who beat whom: the matrix of a board, row by row, or one agent's row. Whole, or refused: nobody is left out unsaid. */
+export async function headToHeadOf(
   db: DataSource,
   { game, season = ALL_TIME }: BoardRequest,
   agentId: string | undefined,
-  first: number,
-): Promise<HeadToHeadRow[]> =>
-  agentId === undefined
-    ? select(db, headToHead, 'WHERE season = $1 AND game = $2 ORDER BY agent_id, opponent_id LIMIT $3', [
-        season,
-        game,
-        first,
-      ])
-    : select(
-        db,
-        headToHead,
-        'WHERE season = $1 AND game = $2 AND agent_id = $3 ORDER BY agent_id, opponent_id LIMIT $4',
-        [season, game, agentId, first],
-      );
+  rowsMax: number,
+): Promise<HeadToHeadRow[]> {
+  const [mine, values] = agentId === undefined ? ['', []] : [' AND agent_id = $4', [agentId]];
+  const rest = `WHERE season = $1 AND game = $2${mine} ORDER BY agent_id, opponent_id LIMIT $3`;
+  const rows = await select(db, headToHead, rest, [season, game, rowsMax + 1, ...values]);
+  if (rows.length <= rowsMax) return rows;
+  throw new AgonError(
+    'QUERY.TOO_MANY_ROWS',
+    `More than ${rowsMax} pairs have met. Ask for one agent's, for a season's, or page by page with headToHeadConnection.`,
+  );
+}
 
-/** The matrix as the Bradley-Terry model takes it: each pair once. */
-export const pairings = (rows: readonly HeadToHeadRow[]): Pairing[] =>
-  rows
-    .filter(({ agentId, opponentId }) => agentId < opponentId)
-    .map((row) => ({ a: row.agentId, b: row.opponentId, winsA: row.wins, winsB: row.losses, draws: row.draws }));
+/** The same, page by page. */
+export const headToHeadPage = (
+  db: DataSource,
+  { game, season = ALL_TIME }: BoardRequest,
+  agentId: string | undefined,
+  request: PageRequest,
+): Promise<Page<HeadToHeadRow>> => {
+  const [mine, values] = agentId === undefined ? [[], []] : [['agent_id = $3'], [agentId]];
+  return pageOf(db, headToHead, request, {
+    order: ['agentId', 'opponentId'],
+    where: ['season = $1', 'game = $2', ...mine],
+    values: [season, game, ...values],
+  });
+};
+
+/** Results as the Bradley-Terry model takes them: each pair once, and all of them, since strengths depend on everybody's. */
+export async function pairingsOf(
+  db: DataSource,
+  { game, season = ALL_TIME }: BoardRequest,
+  pairsMax: number,
+): Promise<Pairing[]> {
+  const rest = 'WHERE season = $1 AND game = $2 AND agent_id < opponent_id ORDER BY agent_id, opponent_id LIMIT $3';
+  const rows = await select(db, headToHead, rest, [season, game, pairsMax + 1]);
+  if (rows.length <= pairsMax) return rows.map(pairingOf);
+  throw new AgonError(
+    'QUERY.TOO_MANY_PAIRS',
+    `More than ${pairsMax} pairs have met, and strengths are computed from all of them at once. Ask for one season's.`,
+  );
+}
+
+export const pairingOf = ({ agentId: a, opponentId: b, wins, losses, draws }: HeadToHeadRow): Pairing => {
+  return { a, b, winsA: wins, winsB: losses, draws };
+};

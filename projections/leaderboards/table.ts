@@ -3,6 +3,9 @@ import { defineTable } from '../engine/table.js';
 /** All-time standings are a season like the others, with a name of its own. */
 export const ALL_TIME = 'all';
 
+/** What a season can be called. */
+export const SEASON = /^(all|\d{4}-Q[1-4])$/;
+
 export interface RatingRow {
   readonly season: string;
   readonly game: string;
@@ -34,6 +37,11 @@ export interface RatingRow {
 export const ratings = defineTable<RatingRow>({
   name: 'ratings',
   key: ['season', 'game', 'agentId'],
+  indexes: {
+    ratings_ranked: ['season', 'game', 'rating', 'agentId'],
+    ratings_by_glicko: ['season', 'game', 'glicko', 'agentId'],
+    ratings_by_game: ['game', 'season'],
+  },
   columns: {
     season: 'text',
     game: 'text',
@@ -135,5 +143,6 @@ export interface RatedMatchRow {
 export const ratedMatches = defineTable<RatedMatchRow>({
   name: 'rated_matches',
   key: ['matchId'],
+  indexes: { rated_matches_by_game: ['game'] },
   columns: { matchId: 'text', game: 'text', season: 'text', position: 'int8', at: 'timestamptz', seats: 'jsonb' },
 });

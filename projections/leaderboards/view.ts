@@ -1,5 +1,5 @@
 import type { ArenaEvent } from '../../services/arena/index.js';
-import { type RowRef, rowRef, rowsWhere } from '../engine/table.js';
+import { type RowRef, rowRef } from '../engine/table.js';
 import { defineView, type Rows } from '../engine/view.js';
 import { afterMatch, changeRow, pairScore, seasonOf, unrated } from './board.js';
 import {
@@ -7,6 +7,7 @@ import {
   type HeadToHeadRow,
   headToHead,
   type RatedMatchRow,
+  type RatingChangeRow,
   type RatingRow,
   ratedMatches,
   ratingHistory,
@@ -41,18 +42,20 @@ function play(match: RatedMatchRow, rows: Rows): void {
 }
 
 function countPairs(match: RatedMatchRow, rows: Rows, by: 1 | -1): void {
+  const { game } = match;
+  const pairs = pairsOf(match.seats);
   for (const season of boardsOf(match)) {
-    for (const [mine, other] of pairsOf(match.seats)) {
-      const { game } = match;
-      const key = { season, game, agentId: mine.agentId, opponentId: other.agentId };
+    for (const [mine, other] of pairs) {
       const row = rows.get(headToHead, season, game, mine.agentId, other.agentId);
-      const { wins, draws, losses } = row ?? { wins: 0, draws: 0, losses: 0 };
       const score = pairScore(mine.score, other.score);
       const after: HeadToHeadRow = {
-        ...key,
-        wins: wins + by * Number(score === 1),
-        draws: draws + by * Number(score === 0.5),
-        losses: losses + by * Number(score === 0),
+        season,
+        game,
+        agentId: mine.agentId,
+        opponentId: other.agentId,
+        wins: (row?.wins ?? 0) + (score === 1 ? by : 0),
+        draws: (row?.draws ?? 0) + (score === 0.5 ? by : 0),
+        losses: (row?.losses ?? 0) + (score === 0 ? by : 0),
       };
       if (after.wins + after.draws + after.losses > 0) rows.put(headToHead, after);
       else rows.remove(headToHead, season, game, mine.agentId, other.agentId);
@@ -60,36 +63,57 @@ function countPairs(match: RatedMatchRow, rows: Rows, by: 1 | -1): void {
   }
 }
 
-/** Plays every match of the game again, in the order of the log, without this one. Only what comes after it changes. */
+/**
+ * Plays every match of the game again, in the order of the log, without this one. Only what comes after it changes. Matches
+ * go by and their history is written on the way, so what is kept meanwhile is two standings of each agent, however many
+ * matches there were.
+ */
 function unplay(match: RatedMatchRow, rows: Rows): void {
   const { game, matchId, position } = match;
-  const others = rows.where(ratedMatches, { game }).filter((each) => each.matchId !== matchId);
-  others.sort((a, b) => (a.position < b.position ? -1 : 1));
-  rows.remove(ratedMatches, matchId);
-  for (const board of boardsOf(match)) {
-    const standings = new Map<string, RatingRow>();
-    for (const other of others) {
-      if (board !== ALL_TIME && other.season !== board) continue;
+  const boards = boardsOf(match).map((board) => ({
+    board,
+    standings: new Map<string, RatingRow>(),
+    moved: new Set(match.seats.map(({ agentId }) => agentId)),
+  }));
+
+  const replay = (other: RatedMatchRow): RatingChangeRow[] =>
+    boards.flatMap(({ board, standings, moved }) => {
+      if (board !== ALL_TIME && other.season !== board) return [];
       const before = other.seats.map(({ agentId }) => standings.get(agentId) ?? unrated(board, game, agentId));
-      afterMatch(before, other).forEach((after, seat) => {
+      return afterMatch(before, other).map((after, seat) => {
         standings.set(after.agentId, after);
-        if (other.position > position) rows.put(ratingHistory, changeRow(before[seat] as RatingRow, after, other));
+        if (other.position > position) moved.add(after.agentId);
+        return changeRow(before[seat] as RatingRow, after, other);
       });
-    }
-    for (const { agentId } of match.seats) {
-      rows.remove(ratingHistory, board, game, agentId, position);
-      if (!standings.has(agentId)) rows.remove(ratings, board, game, agentId);
-    }
-    for (const row of standings.values()) rows.put(ratings, row);
-  }
-  countPairs(match, rows, -1);
+    });
+
+  rows.sweep(ratedMatches, {
+    match: { game },
+    order: 'position',
+    take: (some) => {
+      const changes = some.filter((each) => each.matchId !== matchId).flatMap(replay);
+      return new Map([[ratingHistory, changes.filter((change) => change.position > position)]]);
+    },
+    end: (ended) => {
+      ended.remove(ratedMatches, matchId);
+      for (const { board, standings, moved } of boards) {
+        for (const { agentId } of match.seats) ended.remove(ratingHistory, board, game, agentId, position);
+        for (const agentId of moved) {
+          const row = standings.get(agentId);
+          if (row) ended.put(ratings, row);
+          else ended.remove(ratings, board, game, agentId);
+        }
+      }
+      countPairs(match, ended, -1);
+    },
+  });
 }
 
 const reversal = {
   reads: ({ data }: { data: { matchId: string } }) => [rowRef(ratedMatches, data.matchId)],
   more: ({ data }: { data: { matchId: string } }, rows: Rows) => {
     const match = rows.get(ratedMatches, data.matchId);
-    return match ? [rowsWhere(ratedMatches, { game: match.game }), ...pairRefs(match)] : [];
+    return match ? pairRefs(match) : [];
   },
   apply: ({ data }: { data: { matchId: string } }, rows: Rows) => {
     const match = rows.get(ratedMatches, data.matchId);

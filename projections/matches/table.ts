@@ -36,6 +36,13 @@ export interface MatchRow {
 export const matches = defineTable<MatchRow>({
   name: 'matches',
   key: ['matchId'],
+  nullable: ['winner', 'endedAt'],
+  indexes: {
+    matches_by_position: ['position'],
+    matches_by_status: ['status', 'position'],
+    matches_by_game: ['game', 'position'],
+    matches_open: ['position'],
+  },
   columns: {
     matchId: 'text',
     game: 'text',
@@ -55,6 +62,26 @@ export const matches = defineTable<MatchRow>({
     endedAt: 'timestamptz',
     position: 'int8',
   },
+});
+
+/**
+ * Who sits in a match, a row an agent: an agent's matches in their order, and an account's of a day, are found by an index.
+ * What is in `seats` cannot be, in any order.
+ */
+export interface MatchSeatRow {
+  readonly agentId: string;
+  /** Of MatchProposed, as in the match. */
+  readonly position: bigint;
+  readonly accountId: string;
+  readonly matchId: string;
+  readonly proposedAt: string;
+}
+
+export const matchSeats = defineTable<MatchSeatRow>({
+  name: 'match_seats',
+  key: ['agentId', 'position'],
+  indexes: { match_seats_by_account: ['accountId', 'proposedAt', 'matchId'] },
+  columns: { agentId: 'text', position: 'int8', accountId: 'text', matchId: 'text', proposedAt: 'timestamptz' },
 });
 
 export interface TurnRow {

@@ -1,7 +1,7 @@
 import type { ArenaEvent } from '../../services/arena/index.js';
 import { rowRef } from '../engine/table.js';
 import { defineView, type Rows } from '../engine/view.js';
-import { type MatchRow, matches, turns } from './table.js';
+import { type MatchRow, matches, matchSeats, turns } from './table.js';
 
 const itsMatch = ({ data }: { data: { matchId: string } }) => [rowRef(matches, data.matchId)];
 
@@ -13,8 +13,8 @@ const change = (rows: Rows, matchId: string, by: (match: MatchRow) => Partial<Ma
 /** Every match with its turns, from proposal to settlement. */
 export const matchesView = defineView<ArenaEvent>({
   name: 'matches',
-  version: 2,
-  tables: [matches, turns],
+  version: 3,
+  tables: [matches, matchSeats, turns],
   on: {
     MatchProposed: {
       apply: ({ data, time, position }, rows) => {
@@ -34,6 +34,9 @@ export const matchesView = defineView<ArenaEvent>({
           endedAt: null,
           position: BigInt(position),
         });
+        for (const { agentId, accountId } of seats) {
+          rows.put(matchSeats, { agentId, position: BigInt(position), accountId, matchId, proposedAt: time });
+        }
       },
     },
     MatchReady: {

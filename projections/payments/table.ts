@@ -8,8 +8,13 @@ export interface PaymentRow {
   readonly kind: string;
   readonly amountCents: bigint;
   readonly currency: string;
-  /** requested, open, received, refund_requested, refunded, disputed, charged_back, failed; asked, requested, refused, paid, reversed, failed. */
+  /**
+   * requested, open, received, refund_requested, refund_refused, partly_refunded, refunded, disputed, charged_back, failed;
+   * asked, requested, stopped, refused, paid, partly_reversed, reversed, failed.
+   */
   readonly status: string;
+  /** What of it is not its owner's any more, by refunds and disputes that stand; of a withdrawal, what came back of it. */
+  readonly returnedCents: bigint;
   /** Where an open checkout is paid. */
   readonly url: string | null;
   /** Why it failed, or what the provider calls it. */
@@ -22,6 +27,8 @@ export interface PaymentRow {
 export const payments = defineTable<PaymentRow>({
   name: 'payments',
   key: ['paymentId'],
+  nullable: ['url'],
+  indexes: { payments_by_account: ['accountId', 'position'] },
   columns: {
     paymentId: 'text',
     accountId: 'text',
@@ -29,6 +36,7 @@ export const payments = defineTable<PaymentRow>({
     amountCents: 'numeric',
     currency: 'text',
     status: 'text',
+    returnedCents: 'numeric',
     url: 'text',
     detail: 'text',
     requestedAt: 'timestamptz',
@@ -51,6 +59,7 @@ export interface PayerRow {
 export const payers = defineTable<PayerRow>({
   name: 'payers',
   key: ['accountId'],
+  nullable: ['payoutAccountId'],
   columns: {
     accountId: 'text',
     planId: 'text',

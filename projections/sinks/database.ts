@@ -1,33 +1,61 @@
 import { DataSource } from 'typeorm';
 import { AgonError } from '../../services/kernel/index.js';
+import { entities } from './entities.js';
 import {
+  Accounts1763310000000,
+  Described1763330500000,
   Foundation1760000000000,
+  Generations1763400000000,
+  Ratings1763200000000,
+  Runners1763300000000,
+  Seats1763420000000,
+} from './migrations.js';
+import {
   Ledger1763280000000,
   LedgerByStatement1763290000000,
   Payments1763280001000,
-  Ratings1763200000000,
-} from './migrations.js';
+  PaymentsReturned1763500000000,
+} from './migrations-money.js';
 
-/** Opens the read models' database and brings its tables up to date. */
-export async function openDatabase(url: string): Promise<DataSource> {
+const POOL = 10;
+/** Next to the one of the bus's own tables. */
+const MIGRATION_LOCK = 4_600_000_002;
+
+export interface DatabaseOptions {
+  /** Connections at most; two at least, since whoever migrates holds the lock with one and works with another. */
+  readonly pool?: number;
+}
+
+/**
+ * Opens the read models' database and brings its tables up to date. Of several processes that start in the same moment
+ * one does that, and the others find it done.
+ */
+export async function openDatabase(url: string, { pool = POOL }: DatabaseOptions = {}): Promise<DataSource> {
   const db = new DataSource({
     type: 'postgres',
     url,
+    entities: [...entities],
     migrations: [
       Foundation1760000000000,
       Ratings1763200000000,
       Ledger1763280000000,
       Payments1763280001000,
       LedgerByStatement1763290000000,
+      Runners1763300000000,
+      Accounts1763310000000,
+      Described1763330500000,
+      Generations1763400000000,
+      Seats1763420000000,
+      PaymentsReturned1763500000000,
     ],
     migrationsTableName: 'migrations',
     logging: false,
-    poolSize: 10,
+    poolSize: Math.max(2, pool),
     applicationName: 'agon',
   });
   try {
     await db.initialize();
-    await db.runMigrations({ transaction: 'all' });
+    await alone(db, () => db.runMigrations({ transaction: 'all' }));
   } catch (error) {
     if (db.isInitialized) await db.destroy();
     const why = error instanceof Error ? error.message : String(error);
@@ -39,6 +67,36 @@ export async function openDatabase(url: string): Promise<DataSource> {
     );
   }
   return db;
+}
+
+/** Longer than any answer takes that somebody waits for. */
+const STATEMENT_MS = 15_000;
+
+/**
+ * The same database for those who answer callers: no statement of theirs goes on for ever, however it was asked for.
+ * Connections of its own, because those who build views have statements that may.
+ */
+export async function openReads(
+  url: string,
+  { pool = POOL, statementMs = STATEMENT_MS }: DatabaseOptions & { readonly statementMs?: number } = {},
+): Promise<DataSource> {
+  const db = new DataSource({
+    ...{ type: 'postgres', url, logging: false, poolSize: pool, applicationName: 'agon-reads' },
+    extra: { statement_timeout: statementMs },
+  });
+  return db.initialize();
+}
+
+/** The lock belongs to the connection: a process that dies gives it back. */
+async function alone(db: DataSource, work: () => Promise<unknown>): Promise<void> {
+  const holder = db.createQueryRunner();
+  try {
+    await holder.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await work();
+    await holder.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+  } finally {
+    await holder.release();
+  }
 }
 
 /** PostgreSQL's own classes for trouble that passes: connections, resources, an operator at work. */

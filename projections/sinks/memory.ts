@@ -1,12 +1,25 @@
-import { AgonError } from '../../services/kernel/index.js';
-import type { Also, BuriedEvent, RebuildingSink, Sink, Standing } from '../engine/sink.js';
+import { AgonError, randomIds } from '../../services/kernel/index.js';
+import {
+  type Also,
+  type AskedBuild,
+  alreadyBuilding,
+  type BuildStatus,
+  type BuriedEvent,
+  type Ending,
+  type Mark,
+  movedFrom,
+  type RebuildingSink,
+  type Sink,
+  type Standing,
+  SWEEP_ROWS,
+  type Swept,
+} from '../engine/sink.js';
 import {
   type AnyTable,
   fitsMatch,
   type KeyPart,
   keyOf,
   keyText,
-  type Match,
   type RowKey,
   rowText,
   type Table,
@@ -19,11 +32,11 @@ export class MemorySink implements RebuildingSink {
   private readonly buried = new Map<string, readonly BuriedEvent[]>();
   private readonly tables = new Map<string, Map<string, object>>();
   private readonly builds = new Map<string, { version: number; sink: MemorySink }>();
+  private readonly wanted = new Map<string, AskedBuild>();
+  private readonly held = new Set<string>();
 
-  async checkpoint(view: View): Promise<number> {
-    const standing = this.standings.get(view.name);
-    if (standing && standing.version !== view.version) await this.reset(view);
-    return this.standings.get(view.name)?.position ?? 0;
+  async serving(view: View): Promise<Standing | undefined> {
+    return this.standings.get(view.name);
   }
 
   async load(table: AnyTable, keys: readonly RowKey[]): Promise<readonly object[]> {
@@ -31,27 +44,40 @@ export class MemorySink implements RebuildingSink {
     return keys.map((key) => rows?.get(keyText(key))).filter((row) => row !== undefined);
   }
 
-  async find(table: AnyTable, match: Match): Promise<readonly object[]> {
-    return [...(this.tables.get(table.name)?.values() ?? [])].filter((row) => fitsMatch(row, match));
-  }
-
   async commit(
     view: View,
-    from: number,
+    from: Mark | undefined,
     to: number,
     changes: ReadonlyMap<AnyTable, readonly object[]>,
     also: Also = {},
-  ): Promise<void> {
-    if ((this.standings.get(view.name)?.position ?? 0) !== from) {
-      throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
-    }
+  ): Promise<Mark> {
+    const standing = this.standings.get(view.name);
+    const same =
+      (!from || from.generation === standing?.generation) && (standing?.version ?? view.version) === view.version;
+    if (!same || (standing?.position ?? 0) !== (from?.position ?? 0)) throw movedFrom(view, from);
     for (const [table, added] of also.added ?? []) this.write(table, added);
     for (const [table, keys] of also.removed ?? []) {
       for (const key of keys) this.tables.get(table.name)?.delete(keyText(key));
     }
     for (const [table, changed] of changes) this.write(table, changed);
     this.buried.set(view.name, [...(this.buried.get(view.name) ?? []), ...(also.letters ?? [])]);
-    this.standings.set(view.name, { version: view.version, position: to });
+    const mark = { position: to, generation: standing?.generation ?? randomIds() };
+    this.standings.set(view.name, { version: view.version, ...mark });
+    return mark;
+  }
+
+  async sweep(view: View, from: Mark | undefined, to: number, swept: Swept, end: () => Ending): Promise<Mark> {
+    const { table, match, order, take } = swept;
+    const all = [...(this.tables.get(table.name)?.values() ?? [])].filter((row) => fitsMatch(row, match));
+    const place = (row: object) => [(row as Record<string, KeyPart>)[order] as KeyPart];
+    all.sort((a, b) => compare(place(a), place(b)));
+    const made = new Map<AnyTable, object[]>();
+    for (let at = 0; at < all.length; at += SWEEP_ROWS) {
+      for (const [of, rows] of take(all.slice(at, at + SWEEP_ROWS))) made.set(of, [...(made.get(of) ?? []), ...rows]);
+    }
+    const { changes, ...also } = end();
+    for (const [of, rows] of also.added ?? []) made.set(of, [...(made.get(of) ?? []), ...rows]);
+    return this.commit(view, from, to, changes, { ...also, added: made });
   }
 
   async reset(view: View): Promise<void> {
@@ -69,19 +95,34 @@ export class MemorySink implements RebuildingSink {
     return this.buried.get(view.name) ?? [];
   }
 
-  async serving(view: View): Promise<Standing | undefined> {
-    return this.standings.get(view.name);
+  async ask(view: View): Promise<void> {
+    this.wanted.set(view.name, { version: view.version, status: this.wanted.get(view.name)?.status });
+  }
+
+  async asked(): Promise<ReadonlyMap<string, AskedBuild>> {
+    return new Map(this.wanted);
+  }
+
+  async tell(view: View, status: BuildStatus): Promise<void> {
+    const asked = this.wanted.get(view.name);
+    if (asked) this.wanted.set(view.name, { ...asked, status });
+  }
+
+  async alone<T>(view: View, work: () => Promise<T>): Promise<T> {
+    if (this.held.has(view.name)) throw alreadyBuilding(view);
+    this.held.add(view.name);
+    return work().finally(() => this.held.delete(view.name));
   }
 
   async building(view: View): Promise<Standing | undefined> {
-    const build = this.builds.get(view.name);
-    return build && { version: build.version, position: await build.sink.checkpoint(view) };
+    return this.builds.get(view.name)?.sink.standings.get(view.name);
   }
 
   async beside(view: View): Promise<Sink> {
     const build = this.builds.get(view.name);
     if (build?.version === view.version) return build.sink;
     const sink = new MemorySink();
+    sink.standings.set(view.name, { version: view.version, position: 0, generation: randomIds() });
     this.builds.set(view.name, { version: view.version, sink });
     return sink;
   }
@@ -91,17 +132,19 @@ export class MemorySink implements RebuildingSink {
   async swap(view: View): Promise<void> {
     const build = this.builds.get(view.name)?.sink;
     const [served, built] = [this.standings.get(view.name), build?.standings.get(view.name)];
-    if (!build || (built?.position ?? 0) < (served?.position ?? 0)) {
+    if (!build || !built || built.position < (served?.position ?? 0)) {
       throw new AgonError('CHECKPOINT.MOVED', `The build of ${view.name} is behind what serves.`);
     }
     for (const { name } of view.tables) this.tables.set(name, build.tables.get(name) ?? new Map());
     this.buried.set(view.name, build.buried.get(view.name) ?? []);
-    this.standings.set(view.name, built ?? { version: view.version, position: 0 });
+    this.standings.set(view.name, built);
     this.builds.delete(view.name);
+    this.wanted.delete(view.name);
   }
 
   async abandon(view: View): Promise<void> {
     this.builds.delete(view.name);
+    this.wanted.delete(view.name);
   }
 
   private write(table: AnyTable, changed: readonly object[]): void {

@@ -1,24 +1,27 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Postgres, startPostgres } from '../../ops/engines/postgres.js';
+import { type Postgres, pidOfRunning, startPostgres } from '../../ops/engines/postgres.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import type { RecordedEvent } from '../../services/kernel/index.js';
-import { accountById, agentById, listAgents, versionsOf } from '../agents/query.js';
+import { listAgents } from '../agents/query.js';
 import { checkLedger } from '../balances/check.js';
 import { balancesOf, ledgerSums, statementOf, trialBalance } from '../balances/query.js';
 import { balancesView } from '../balances/view.js';
+import { type Page, type PageRequest, pageOf, pagesOf } from '../engine/page.js';
 import { Projector } from '../engine/projector.js';
 import { rebuild } from '../engine/rebuild.js';
+import { defineTable } from '../engine/table.js';
 import { longHistory, playedHistory } from '../history.contract.js';
-import { headToHeadOf, leaderboard, ratingAt, ratingHistoryOf, seasonsOf, standingsOf } from '../leaderboards/query.js';
+import { leaderboard, ratingHistoryOf } from '../leaderboards/query.js';
 import { ratings } from '../leaderboards/table.js';
 import { listMatches, matchById, turnsOf } from '../matches/query.js';
 import type { matches } from '../matches/table.js';
 import { upcast, views } from '../views.js';
-import { openDatabase } from './database.js';
+import { asDatabaseError, openDatabase, openReads } from './database.js';
 import { MemorySink } from './memory.js';
 import { PostgresSink } from './postgres.js';
 import { sinkContract } from './sink.contract.js';
@@ -70,7 +73,7 @@ describe('the views on PostgreSQL', () => {
       for (const { matchId } of page.rows) all.add(matchId);
       after = page.next;
     } while (after !== undefined);
-    expect(all.size).toBe(24);
+    expect(all.size).toBe(25);
 
     const settled = await listMatches(db, { status: 'settled', agentId: 'cyd.bot', game: 'a', first: 1 });
     const [match] = settled.rows;
@@ -90,6 +93,68 @@ describe('the views on PostgreSQL', () => {
       await expect(listMatches(db, { first }).then(), `${first}`).rejects.toMatchObject({ code: 'QUERY.BAD_PAGE' });
     }
     await expect(listMatches(db, { after: '%%' })).rejects.toMatchObject({ code: 'QUERY.BAD_CURSOR' });
+  });
+
+  it('cut any rows into pages of any size, forwards and backwards, of one parent and of many', async () => {
+    interface Pair {
+      readonly owner: string;
+      readonly score: number;
+      readonly name: string;
+    }
+    const pairs = defineTable<Pair>({
+      name: 'contract_pairs',
+      key: ['owner', 'name'],
+      columns: { owner: 'text', score: 'float8', name: 'text' },
+    });
+    await db.query('CREATE TABLE contract_pairs (owner text COLLATE "C", score float8, name text COLLATE "C")');
+    // Scores repeat, so that the second column decides as well.
+    const row = fc.record({
+      owner: fc.constantFrom('a', 'b', 'c'),
+      score: fc.constantFrom(-1.5, 0, 1e-7, 0.1, 3),
+      name: fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom('x', 'y', 'é', '"', ' ', '😀') }),
+    });
+    const rowsOf = fc.uniqueArray(row, { selector: ({ owner, name }) => `${owner} ${name}`, maxLength: 25 });
+    const orders = fc.constantFrom([], ['score'], ['name'], ['score', 'name']) as fc.Arbitrary<('score' | 'name')[]>;
+    const walk = async (size: number, forwards: boolean, read: (page: PageRequest) => Promise<Page<Pair>>) => {
+      const found: Pair[] = [];
+      for (let request: PageRequest = forwards ? { first: size } : { last: size }; ; ) {
+        const { rows, cursors, next, hasPrevious } = await read(request);
+        if (forwards) found.push(...rows);
+        else found.unshift(...rows);
+        if (forwards ? next === undefined : !hasPrevious) return found;
+        request = forwards ? { first: size, after: next } : { last: size, before: cursors[0] };
+      }
+    };
+    await fc.assert(
+      fc.asyncProperty(
+        rowsOf,
+        fc.integer({ min: 1, max: 7 }),
+        orders,
+        fc.boolean(),
+        async (all, size, down, forwards) => {
+          await db.query('TRUNCATE contract_pairs');
+          for (const { owner, score, name } of all) {
+            await db.query('INSERT INTO contract_pairs VALUES ($1, $2, $3)', [owner, score, name]);
+          }
+          const order = { order: ['score', 'name'], descending: down } as const;
+          const sign = (column: 'score' | 'name') => (down.includes(column) ? -1 : 1);
+          const byBytes = (a: Pair, b: Pair) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name));
+          for (const owner of ['a', 'b']) {
+            const mine = all
+              .filter((each) => each.owner === owner)
+              .sort((a, b) => (a.score - b.score) * sign('score') || byBytes(a, b) * sign('name'));
+            const query = { ...order, where: ['owner = $1'], values: [owner] };
+            expect(await walk(size, forwards, (page) => pageOf(db, pairs, page, query))).toEqual(mine);
+            const parents = { keys: ['c', owner, 'none'], on: 'owner = parent.key' };
+            const ofMany = async (page: PageRequest) =>
+              (await pagesOf(db, pairs, parents, page, order)).get(owner) as Page<Pair>;
+            expect(await walk(size, forwards, ofMany)).toEqual(mine);
+          }
+        },
+      ),
+      { numRuns: 40 },
+    );
+    await db.query('DROP TABLE contract_pairs');
   });
 
   describe('postings', () => {
@@ -194,6 +259,33 @@ describe('the views on PostgreSQL', () => {
     expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: db.migrations.length }]);
     await again.destroy();
   });
+
+  it('are migrated by one of several that start at once on an empty database, and the others wait for it', async () => {
+    await db.query('CREATE DATABASE race');
+    const url = postgres.url.replace(/postgres$/, 'race');
+    const opened = await Promise.all([2, 3, 2, 5].map((pool) => openDatabase(url, { pool })));
+    try {
+      const [first] = opened;
+      expect(await first?.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: db.migrations.length }]);
+      for (const each of opened) expect(await each.query('SELECT count(*)::int AS n FROM ratings')).toEqual([{ n: 0 }]);
+      expect(await first?.query("SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory'")).toEqual([
+        { n: 0 },
+      ]);
+    } finally {
+      for (const each of opened) await each.destroy();
+    }
+  });
+});
+
+describe('those who answer callers', () => {
+  it('have no statement that goes on for ever, and those who build views may', async () => {
+    const reads = await openReads(postgres.url, { statementMs: 50 });
+    const refused: unknown = await reads.query('SELECT pg_sleep(3)').catch((error: unknown) => error);
+    expect(asDatabaseError(refused)).toMatchObject({ code: 'DATABASE.UNAVAILABLE' });
+    expect(await reads.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    await reads.destroy();
+    expect(await db.query('SHOW statement_timeout')).toEqual([{ statement_timeout: '0' }]);
+  });
 });
 
 describe('a rebuild on PostgreSQL', () => {
@@ -230,7 +322,7 @@ describe('a rebuild on PostgreSQL', () => {
       onProgress: ({ position }) => position > 100 && stopping.abort(),
     });
     expect(first).toMatchObject({ swapped: false });
-    expect(await sink.building(view)).toEqual({ version: view.version, position: first.position });
+    expect(await sink.building(view)).toMatchObject({ version: view.version, position: first.position });
     const second = await rebuild({ ...build, onProgress: ({ phase }) => phases.push(phase) });
     expect(second).toMatchObject({ swapped: true, events: (await store.lastPosition()) - first.position });
     expect(phases.slice(-2)).toEqual(['swapping', 'swapped']);
@@ -260,6 +352,96 @@ describe('a rebuild on PostgreSQL', () => {
     expect(await db.query(`SELECT nspname FROM pg_namespace WHERE nspname LIKE 'build_%'`)).toEqual([]);
   });
 
+  it('keeps what others were granted', async () => {
+    await db.query('CREATE ROLE reporter');
+    await db.query('GRANT SELECT ON ratings TO reporter WITH GRANT OPTION');
+    await db.query('GRANT SELECT (agent_id), UPDATE (before) ON rating_history TO reporter');
+    await db.query('GRANT SELECT ON head_to_head TO PUBLIC');
+    const granted = () =>
+      db.query(
+        `SELECT c.relname, c.relacl::text, array_agg(a.attname || a.attacl::text ORDER BY a.attname)
+        FILTER (WHERE a.attacl IS NOT NULL) AS columns FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relname = ANY($1) GROUP BY 1, 2 ORDER BY 1`,
+        [view.tables.map(({ name }) => name)],
+      );
+    const before = await granted();
+    expect(JSON.stringify(before)).toContain('reporter=r*');
+    const sink = new PostgresSink(db);
+    await sink.reset(view);
+    await rebuild({ view, sink, store: await storeOf(await playedHistory(6)), upcast });
+    expect(await granted()).toEqual(before);
+    await db.query('DROP OWNED BY reporter');
+    await db.query('DROP ROLE reporter');
+  });
+
+  it('waits for a reader that holds on, and lets others read meanwhile', async () => {
+    const store = await storeOf(await playedHistory(6));
+    const sink = new PostgresSink(db);
+    await sink.reset(view);
+    await new Projector(view, sink, upcast).project(await store.readAll({}));
+    const before = await sink.rows(ratings);
+    const reader = db.createQueryRunner();
+    await reader.startTransaction();
+    await reader.query('SELECT count(*) FROM ratings');
+    let tries = 0;
+    const done = rebuild({
+      view,
+      sink,
+      store,
+      upcast,
+      onProgress: ({ phase }) => (tries += Number(phase === 'swapping')),
+    });
+    await expect.poll(() => tries, { timeout: 10_000 }).toBeGreaterThan(1);
+    expect(await sink.rows(ratings)).toEqual(before);
+    await reader.commitTransaction();
+    await reader.release();
+    expect(await done).toMatchObject({ swapped: true });
+    expect(await sink.rows(ratings)).toEqual(before);
+  });
+
+  it('is not swapped in while the ledger is checked, which would see a part of its rows', async () => {
+    const store = await storeOf(await playedHistory());
+    const sink = new PostgresSink(db);
+    await sink.reset(balancesView);
+    await new Projector(balancesView, sink, upcast).project(await store.readAll({}));
+    let refused: unknown;
+    const readAll: typeof store.readAll = async (...range) => {
+      // The moment that the check looks at has passed.
+      if (refused === undefined) {
+        await new Projector(balancesView, await sink.beside(balancesView), upcast).project(await store.readAll({}));
+        refused = await sink.swap(balancesView).then(
+          () => 'swapped',
+          ({ code }) => code,
+        );
+      }
+      return store.readAll(...range);
+    };
+    const beside = Object.assign(Object.create(store) as MemoryEventStore, { readAll });
+    const { differences, postings } = await checkLedger(db, beside, upcast);
+    expect(differences).toEqual([]);
+    expect(postings).toBeGreaterThan(50);
+    expect(refused).toBe('PROJECTION.BUSY');
+    await sink.swap(balancesView);
+    expect((await checkLedger(db, store, upcast)).differences).toEqual([]);
+  });
+
+  it('is one of many that share a small pool, and of one view there is one at a time in all processes', async () => {
+    const other = await openDatabase(postgres.url, { pool: 2 });
+    try {
+      const [here, there] = [new PostgresSink(db), new PostgresSink(other)];
+      const meanwhile = views.map((each) =>
+        there.alone(each, async () => {
+          await there.serving(each);
+          return here.alone(each, async () => 'twice').catch(({ code }) => code);
+        }),
+      );
+      expect(await Promise.all(meanwhile)).toEqual(views.map(() => 'PROJECTION.BUILDING'));
+      for (const each of views) expect(await here.alone(each, async () => 'next')).toBe('next');
+    } finally {
+      await other.destroy();
+    }
+  });
+
   it('puts aside what the database refuses, and goes on', async () => {
     const events = await playedHistory(6);
     const at = events.findIndex(({ type }) => type === 'MatchSettled');
@@ -273,79 +455,25 @@ describe('a rebuild on PostgreSQL', () => {
     await sink.reset(view);
     await new Projector(view, sink, upcast).project(events.map((event, i) => (i === at ? odd : event)));
     expect(await sink.letters(view)).toMatchObject([{ position: at + 1, code: 'SINK.REFUSED' }]);
-    expect(await sink.checkpoint(view)).toBe(events.length);
+    expect((await sink.serving(view))?.position).toBe(events.length);
   });
 });
 
-describe('the queries of the gateway on filled tables', () => {
-  beforeAll(async () => {
-    await db.query(`INSERT INTO matches SELECT md5(i::text), 'g' || i % 5, 's', CASE i % 4 WHEN 0 THEN 'ready' ELSE 'settled' END,
-      '', '', jsonb_build_array(jsonb_build_object('agentId', 'a' || i % 500), jsonb_build_object('agentId', 'b' || i % 70)),
-      0, 1, 1, 1, 'PLAY', 3, 1, now(), now(), 1000000 + i FROM generate_series(1, 20000) i`);
-    await db.query(
-      `INSERT INTO turns SELECT md5(i::text), t, t % 2, '1', 1 FROM generate_series(1, 5000) i, generate_series(1, 5) t`,
-    );
-    await db.query(
-      `INSERT INTO agents SELECT 'a' || i, 'o' || i % 300, 'n', '[]', 'node', 1, 'd', now(), now() FROM generate_series(1, 10000) i`,
-    );
-    await db.query(
-      `INSERT INTO agent_versions SELECT 'a' || i, v, 'd', 1, now() FROM generate_series(1, 10000) i, generate_series(1, 2) v`,
-    );
-    await db.query(`INSERT INTO accounts SELECT 'o' || i, 'n', now() FROM generate_series(1, 10000) i`);
-    await db.query(`INSERT INTO ratings (season, game, agent_id, rating, glicko, games, wins, draws, losses, last_match_id, updated_at)
-      SELECT s, 'g' || i % 5, 'a' || i, 1500 + i % 997, 1500 + i % 787, 1, 1, 0, 0, 'm', now()
-      FROM generate_series(1, 10000) i, unnest(ARRAY['all', '2026-Q1', '2026-Q2']) s`);
-    await db.query(`INSERT INTO rating_history (season, game, agent_id, position, games, match_id, before, after, at)
-      SELECT 'all', 'g1', 'a' || i % 200, 1000000 + i, i, 'm', 1, 2, now() FROM generate_series(1, 30000) i`);
-    await db.query(
-      `INSERT INTO head_to_head SELECT 'all', 'g' || i % 5, 'a' || i % 300, 'a' || i, 1, 0, 0 FROM generate_series(1, 20000) i`,
-    );
-    await db.query('ANALYZE');
-  });
-
-  /** Runs the query and looks at the plan of every statement it made. */
-  const plansOf = async (ask: (recording: DataSource) => Promise<unknown>) => {
-    const made: [string, unknown[]][] = [];
-    const query = (sql: string, values: unknown[] = []) => {
-      made.push([sql, values]);
-      return db.query(sql, values);
-    };
-    await ask({ query } as unknown as DataSource);
-    const plans = made.map(([sql, values]) => db.query(`EXPLAIN (FORMAT JSON) ${sql}`, values));
-    return JSON.stringify(await Promise.all(plans));
-  };
-
-  const at = '2026-11-01T00:00:00.000Z';
-  const board = { game: 'g1' };
-  const afterMillion = Buffer.from('1010000').toString('base64url');
-  it.each<[string, (recording: DataSource) => Promise<unknown>]>([
-    ['matches', (on) => listMatches(on, {})],
-    ['a later page of matches', (on) => listMatches(on, { after: afterMillion })],
-    ['matches of a game', (on) => listMatches(on, { game: 'g1', after: afterMillion })],
-    ['matches of a status', (on) => listMatches(on, { status: 'ready' })],
-    ['matches of an agent', (on) => listMatches(on, { agentId: 'a77' })],
-    ['a match', (on) => matchById(on, 'x')],
-    ['the turns of a match', (on) => turnsOf(on, ['c4ca4238a0b923820dcc509a6f75849b'])],
-    ['agents', (on) => listAgents(on, { after: Buffer.from('a5').toString('base64url') })],
-    ['agents of an owner', (on) => listAgents(on, { ownerId: 'o7' })],
-    ['an agent', (on) => agentById(on, 'a7')],
-    ["an agent's versions", (on) => versionsOf(on, ['a7'])],
-    ['an account', (on) => accountById(on, 'o7')],
-    ['the first of a board', (on) => leaderboard(on, board, 20, at)],
-    [
-      'the first of a season by Glicko-2',
-      (on) => leaderboard(on, { ...board, season: '2026-Q1', by: 'glicko' }, 20, at),
-    ],
-    ['standings', (on) => standingsOf(on, board, [{ agentId: 'a1', rank: 1 }], at)],
-    ['seasons', (on) => seasonsOf(on, 'g1')],
-    ['how a rating came about', (on) => ratingHistoryOf(on, board, 'a5', { first: 20, after: afterMillion })],
-    ['a rating at a position', (on) => ratingAt(on, board, 'a5', { position: 1_010_000 })],
-    ['a rating at a date', (on) => ratingAt(on, board, 'a5', { at })],
-    ['who beat whom', (on) => headToHeadOf(on, board, undefined, 1000)],
-    ['whom one beat', (on) => headToHeadOf(on, board, 'a6', 1000)],
-  ])('read no table from end to end: %s', async (_what, ask) => {
-    const plans = await plansOf(ask);
-    expect(plans).toMatch(/Index|Bitmap/);
-    expect(plans).not.toMatch(/Seq Scan/);
+describe('a database that is killed', () => {
+  it('comes back with all that was taken in before', async () => {
+    const [sink, view] = [new PostgresSink(db), balancesView];
+    const standing = async () => (await sink.serving(view).catch(() => undefined))?.position;
+    for (let round = 0; round < 3; round++) {
+      const from = await sink.serving(view);
+      const to = (from?.position ?? 0) + 1;
+      await sink.commit(view, from, to, new Map());
+      const killed = pidOfRunning(folder);
+      expect(killed).toBeDefined();
+      process.kill(killed ?? 0, 'SIGKILL');
+      // Orphans of the killed server answer for a moment more: what they say is not what came back.
+      const another = () => ![undefined, killed].includes(pidOfRunning(folder));
+      await expect.poll(another, { timeout: 60_000 }).toBe(true);
+      await expect.poll(standing, { timeout: 60_000 }).toBe(to);
+    }
   });
 });

@@ -1,23 +1,46 @@
-import type { DataSource, EntityManager } from 'typeorm';
+import { finished } from 'node:stream/promises';
+import type { PoolClient } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import type { DataSource } from 'typeorm';
 import { AgonError } from '../../services/kernel/index.js';
-import type { Also, BuriedEvent, RebuildingSink, Sink, Standing } from '../engine/sink.js';
 import {
-  type AnyTable,
-  type Cell,
-  type ColumnType,
-  columnName,
-  type Match,
-  type RowKey,
-  type Table,
-} from '../engine/table.js';
+  type Also,
+  type AskedBuild,
+  alreadyBuilding,
+  type BuildStatus,
+  type BuriedEvent,
+  type Ending,
+  type Mark,
+  movedFrom,
+  type RebuildingSink,
+  type Sink,
+  type Standing,
+  SWEEP_ROWS,
+  type Swept,
+} from '../engine/sink.js';
+import { type AnyTable, type Cell, type ColumnType, columnName, type RowKey, type Table } from '../engine/table.js';
 import type { View } from '../engine/view.js';
+import { BuildLocks } from './build-locks.js';
 import { addIndexes, copyOf, schemaOf, swapIn } from './shadow.js';
 
-type Query = (sql: string, values?: unknown[]) => Promise<Record<string, Cell>[]>;
+/**
+ * Rows that serve are on disk before they count as taken in, whatever the database's own setting: one that came back from a
+ * crash without the last moments would be behind, and whoever had written them would not know until the next event. A
+ * build goes on from what it finds, and is on disk when it is swapped in.
+ */
+const DURABLE = 'SET LOCAL synchronous_commit TO on';
+const HASTY = 'SET LOCAL synchronous_commit TO off';
 
-/** Rows in PostgreSQL. A batch is one transaction: folded rows by unnest, one statement a table, and the checkpoint. */
+type Query = (sql: string, values?: unknown[]) => Promise<Record<string, Cell>[]>;
+type Copy = (table: AnyTable, rows: readonly object[]) => Promise<void>;
+
+/**
+ * Rows in PostgreSQL. A batch is one transaction: rows that are new by COPY, rows that changed by unnest, one statement a
+ * table, and the checkpoint.
+ */
 export class PostgresSink implements RebuildingSink {
   private readonly query: Query;
+  private readonly locks: BuildLocks;
 
   constructor(
     private readonly db: DataSource,
@@ -25,13 +48,13 @@ export class PostgresSink implements RebuildingSink {
     private readonly schema = 'public',
   ) {
     this.query = (sql, values) => db.query(sql, values);
+    this.locks = new BuildLocks(db);
   }
 
-  /** A view whose version was raised starts over: its rows follow from other rules than these. */
-  async checkpoint(view: View): Promise<number> {
-    const standing = await this.serving(view);
-    if (standing && standing.version !== view.version) await this.reset(view);
-    return standing?.version === view.version ? standing.position : 0;
+  async serving(view: View): Promise<Standing | undefined> {
+    const sql = `SELECT version, position, generation FROM ${this.schema}.checkpoints WHERE view = $1`;
+    const [row] = await this.query(sql, [view.name]);
+    return row && { version: Number(row.version), position: Number(row.position), generation: `${row.generation}` };
   }
 
   async load(table: AnyTable, keys: readonly RowKey[]): Promise<readonly object[]> {
@@ -45,38 +68,41 @@ export class PostgresSink implements RebuildingSink {
     return rows.map((row) => fromDatabase(table, row));
   }
 
-  async find(table: AnyTable, match: Match): Promise<readonly object[]> {
-    const where = Object.keys(match).map((property, i) => `${columnName(property)} = $${i + 1}`);
-    const rows = await this.query(
-      `SELECT * FROM ${this.named(table)} WHERE ${where.join(' AND ')}`,
-      Object.values(match).map(String),
-    );
-    return rows.map((row) => fromDatabase(table, row));
+  pack(table: AnyTable, rows: readonly object[]): Buffer {
+    return linesOf(table, rows);
   }
 
   async commit(
     view: View,
-    from: number,
+    from: Mark | undefined,
     to: number,
     changes: ReadonlyMap<AnyTable, readonly object[]>,
     also: Also = {},
-  ): Promise<void> {
-    await this.transaction(async (query) => {
-      // The row lock comes first: it serialises two projectors of one view, and the second sees that it is late.
-      if (from === 0) {
-        await query(`INSERT INTO checkpoints (view, version, position) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING`, [
-          view.name,
-          view.version,
-        ]);
+  ): Promise<Mark> {
+    return this.transaction(async (query, copy) => {
+      const mark = await move(query, view, from, to);
+      await write(query, copy, view, changes, also);
+      return mark;
+    });
+  }
+
+  /** By a cursor: PostgreSQL sorts the rows, on its disk if there are many, and hands them over some at a time. */
+  async sweep(view: View, from: Mark | undefined, to: number, swept: Swept, end: () => Ending): Promise<Mark> {
+    const { table, match, order, take } = swept;
+    const where = Object.keys(match).map((property, i) => `${columnName(property)} = $${i + 1}`);
+    const all = `SELECT * FROM ${table.name} WHERE ${where.join(' AND ')} ORDER BY ${columnName(order)}`;
+    return this.transaction(async (query, copy) => {
+      const mark = await move(query, view, from, to);
+      await query(`DECLARE swept NO SCROLL CURSOR FOR ${all}`, Object.values(match).map(String));
+      for (;;) {
+        const rows = await query(`FETCH ${SWEEP_ROWS} FROM swept`);
+        if (rows.length === 0) break;
+        const made = take(rows.map((row) => fromDatabase(table, row)));
+        await write(query, copy, view, made, {});
       }
-      const moved = `WITH moved AS (UPDATE checkpoints SET position = $2 WHERE view = $1 AND position = $3 AND version = $4
-        RETURNING 1) SELECT count(*)::int AS n FROM moved`;
-      const [found] = await query(moved, [view.name, to, from, view.version]);
-      if (found?.n !== 1) throw new AgonError('CHECKPOINT.MOVED', `${view.name} is no longer at position ${from}.`);
-      for (const [table, rows] of also.added ?? []) await query(insertion(table), columnsOf(table, rows));
-      for (const [table, keys] of also.removed ?? []) await query(deletion(table), byColumn(table, keys));
-      for (const [table, rows] of changes) await query(upsert(table), columnsOf(table, rows));
-      for (const letter of also.letters ?? []) await query(BURY, letterValues(view, letter));
+      const { changes, ...also } = end();
+      await write(query, copy, view, changes, also);
+      return mark;
     });
   }
 
@@ -110,11 +136,28 @@ export class PostgresSink implements RebuildingSink {
     }));
   }
 
-  async serving(view: View): Promise<Standing | undefined> {
-    const [row] = await this.query(`SELECT version, position FROM ${this.schema}.checkpoints WHERE view = $1`, [
-      view.name,
-    ]);
-    return row && { version: Number(row.version), position: Number(row.position) };
+  async ask(view: View): Promise<void> {
+    const sql = `INSERT INTO public.builds (view, version) VALUES ($1, $2)
+      ON CONFLICT (view) DO UPDATE SET version = EXCLUDED.version`;
+    await this.query(sql, [view.name, view.version]);
+  }
+
+  async asked(): Promise<ReadonlyMap<string, AskedBuild>> {
+    const rows = await this.query('SELECT view, version, status FROM public.builds');
+    return new Map(
+      rows.map(({ view, version, status }) => {
+        return [`${view}`, { version: Number(version), status: (status ?? undefined) as BuildStatus | undefined }];
+      }),
+    );
+  }
+
+  async tell(view: View, status: BuildStatus): Promise<void> {
+    await this.query('UPDATE public.builds SET status = $2 WHERE view = $1', [view.name, JSON.stringify(status)]);
+  }
+
+  async alone<T>(view: View, work: () => Promise<T>): Promise<T> {
+    if (!(await this.locks.take(view.name))) throw alreadyBuilding(view);
+    return work().finally(() => this.locks.give(view.name));
   }
 
   async building(view: View): Promise<Standing | undefined> {
@@ -132,11 +175,17 @@ export class PostgresSink implements RebuildingSink {
   }
 
   async swap(view: View): Promise<void> {
-    await this.transaction((query) => swapIn(query, view));
+    try {
+      await this.transaction((query) => swapIn(query, view));
+    } catch (error) {
+      if (!/^(55P03|40P01)$/.test(codeOf(error))) throw error;
+      throw new AgonError('PROJECTION.BUSY', `Readers hold on to the tables of ${view.name}.`, {}, { cause: error });
+    }
   }
 
   async abandon(view: View): Promise<void> {
     await this.query(`DROP SCHEMA IF EXISTS ${schemaOf(view)} CASCADE`);
+    await this.query('DELETE FROM public.builds WHERE view = $1', [view.name]);
   }
 
   private named(table: AnyTable): string {
@@ -144,23 +193,66 @@ export class PostgresSink implements RebuildingSink {
   }
 
   /** Names without a schema mean this sink's own, also in what triggers do. */
-  private async transaction(work: (query: Query) => Promise<void>): Promise<void> {
+  private async transaction<T>(work: (query: Query, copy: Copy) => Promise<T>): Promise<T> {
+    const runner = this.db.createQueryRunner();
+    const query: Query = (sql, values) => runner.query(sql, values);
+    const copy: Copy = async (table, rows) => copyRows((await runner.connect()) as PoolClient, table, rows);
     try {
-      await this.db.transaction(async (manager: EntityManager) => {
-        const query: Query = (sql, values) => manager.query(sql, values);
-        if (this.schema !== 'public') await query(`SET LOCAL search_path TO ${this.schema}, public`);
-        await work(query);
-      });
+      await runner.startTransaction();
+      await query(this.schema === 'public' ? DURABLE : `SET LOCAL search_path TO ${this.schema}, public; ${HASTY}`);
+      const result = await work(query, copy);
+      await runner.commitTransaction();
+      return result;
     } catch (error) {
+      // What broke the connection broke the transaction as well.
+      await runner.rollbackTransaction().catch(() => {});
       throw refusal(error) ?? error;
+    } finally {
+      await runner.release();
     }
   }
 }
 
+/** The row lock comes first: it serialises two projectors of one view, and the second sees that it is late. */
+async function move(query: Query, view: View, from: Mark | undefined, to: number): Promise<Mark> {
+  if (!from) {
+    const begin = 'INSERT INTO checkpoints (view, version, position) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING';
+    await query(begin, [view.name, view.version]);
+  }
+  const moved = `WITH moved AS (UPDATE checkpoints SET position = $2 WHERE view = $1 AND position = $3 AND version = $4
+    AND ($5::text IS NULL OR generation = $5) RETURNING generation) SELECT generation FROM moved`;
+  const values = [view.name, to, from?.position ?? 0, view.version, from?.generation ?? null];
+  const [found] = await query(moved, values);
+  if (!found) throw movedFrom(view, from);
+  return { position: to, generation: `${found.generation}` };
+}
+
+async function write(
+  ...[query, copy, view, changes, also]: [Query, Copy, View, Ending['changes'], Also]
+): Promise<void> {
+  for (const [table, rows] of also.added ?? []) await copy(table, rows);
+  for (const [table, keys] of also.removed ?? []) await query(deletion(table), byColumn(table, keys));
+  for (const [table, rows] of changes) if (rows.length > 0) await query(upsert(table), columnsOf(table, rows));
+  for (const letter of also.letters ?? []) await query(BURY, letterValues(view, letter));
+}
+
+async function copyRows(client: PoolClient, table: AnyTable, rows: readonly object[]): Promise<void> {
+  const columns = propertiesOf(table).map(([property]) => columnName(property));
+  const packed = rows.filter((row) => Buffer.isBuffer(row));
+  const loose = rows.filter((row) => !Buffer.isBuffer(row));
+  const sent = client.query(copyFrom(`COPY ${table.name} (${columns.join(', ')}) FROM STDIN`));
+  sent.end(Buffer.concat([...packed, linesOf(table, loose)]));
+  await finished(sent);
+}
+
+function codeOf(error: unknown): string {
+  const { driverError, code } = error as { driverError?: { code?: string }; code?: string };
+  return driverError?.code ?? code ?? '';
+}
+
 /** PostgreSQL's classes for data that it will never take, however often it is offered. */
 function refusal(error: unknown): AgonError | undefined {
-  const { driverError } = error as { driverError?: { code?: string } };
-  if (!/^(22|23|P0001)/.test(driverError?.code ?? '')) return undefined;
+  if (!/^(22|23|P0001)/.test(codeOf(error))) return undefined;
   return new AgonError('SINK.REFUSED', `PostgreSQL refuses it: ${(error as Error).message}`, {}, { cause: error });
 }
 
@@ -225,6 +317,33 @@ export function columnsOf(table: AnyTable, rows: readonly object[]): string[] {
   });
 }
 
+/** Rows as the lines that COPY reads: the cheapest way in, for PostgreSQL and for us. */
+export function linesOf(table: AnyTable, rows: readonly object[]): Buffer {
+  const columns = propertiesOf(table).map(([property, type]) => [property, lineWriters[type]] as const);
+  let text = '';
+  for (const row of rows) {
+    let separator = '';
+    for (const [property, cellText] of columns) {
+      const cell = (row as Record<string, Cell | undefined>)[property] ?? null;
+      text += separator + (cell === null ? '\\N' : cellText(cell));
+      separator = '\t';
+    }
+    text += '\n';
+  }
+  return Buffer.from(text);
+}
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\0': '\uFFFD',
+};
+
+const escaped = (text: string) =>
+  /[\\\n\r\t\0]/.test(text) ? text.replace(/[\\\n\r\t\0]/g, (char) => ESCAPES[char] as string) : text;
+
 /** PostgreSQL's text has no NUL. */
 function quoted(text: string): string {
   if (!/["\\\0]/.test(text)) return `"${text}"`;
@@ -242,6 +361,13 @@ const writers: Readonly<Record<ColumnType, (cell: Cell) => string>> = {
   numeric: plain,
   float8: plain,
   bool: plain,
+};
+
+const lineWriters: typeof writers = {
+  ...writers,
+  jsonb: (cell) => escaped(JSON.stringify(cell).replaceAll('\\u0000', '\uFFFD')),
+  text: (cell) => escaped(cell as string),
+  timestamptz: (cell) => cell as string,
 };
 
 /** A database row as the view's own row: camel case, bigint for int8, ISO 8601 for times. */

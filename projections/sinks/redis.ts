@@ -1,31 +1,52 @@
 import type { Redis } from 'ioredis';
-import type { Board, HotBoards, HotChange, HotRating, Ranked } from '../leaderboards/hot.js';
+import { randomIds } from '../../services/kernel/index.js';
+import type { Mark } from '../engine/sink.js';
+import {
+  type Board,
+  boardsBehind,
+  type HotBoards,
+  type HotChange,
+  type HotRating,
+  type Ranked,
+} from '../leaderboards/hot.js';
+
+/** Rows to a command. Redis does nothing else while it carries one out, and arguments go through the caller's stack. */
+const CHUNK_ROWS = 5_000;
+
+/** How long what a filler leaves behind that died stays. */
+const ASIDE_SECONDS = 3_600;
 
 /**
  * The hot boards in Redis: a sorted set a board. Scores are negative ratings, because equal scores are then in the order
- * of their names. A change is one script: either all of it is taken in, with its position, or none.
+ * of their names. A change is one script: either all of it is taken in, with its mark, or none. What is too much for one
+ * is prepared aside, piece by piece, and takes the boards' places in one script.
  */
 export class RedisBoards implements HotBoards {
   constructor(
     private readonly redis: Redis,
-    /** Keys share a slot, so that the script also runs on a cluster. */
+    /** Keys share a slot, so that the scripts also run on a cluster. */
     private readonly prefix = '{agon:boards}',
   ) {}
 
-  async position(): Promise<number> {
-    return Number((await this.redis.get(`${this.prefix}:position`)) ?? 0);
+  async mark(): Promise<Mark | undefined> {
+    const [position, generation] = await this.redis.hmget(`${this.prefix}:mark`, 'position', 'generation');
+    return position == null || generation == null ? undefined : { position: Number(position), generation };
   }
 
-  async apply(position: number, { put, removed }: HotChange): Promise<boolean> {
-    const puts = put.flatMap((row) => [nameOf(row), `${-row.rating}`, row.agentId]);
-    const gone = removed.flatMap((row) => [nameOf(row), row.agentId]);
-    const args = [this.prefix, `${position}`, `${removed.length}`, ...gone, ...puts];
-    return (await this.redis.eval(APPLY, 0, ...args)) === 1;
+  async apply(to: Mark, change: HotChange, from: number): Promise<boolean> {
+    const large = change.put.length + change.removed.length > CHUNK_ROWS;
+    const aside = large ? await this.prepared(change, true) : undefined;
+    const guard = [to.position, to.generation, from];
+    const answer = aside
+      ? await this.redis.eval(GUARD + SWITCH, 1, this.prefix, ...guard, aside, 'some')
+      : await this.redis.eval(GUARD + EDIT, 1, this.prefix, ...guard, 'live', ...edits(change));
+    if (answer === -1) throw boardsBehind(from);
+    return answer === 1;
   }
 
-  async fill(position: number, rows: readonly HotRating[]): Promise<void> {
-    const puts = rows.flatMap((row) => [nameOf(row), `${-row.rating}`, row.agentId]);
-    await this.redis.eval(`${CLEAR} ${APPLY}`, 0, this.prefix, `${position}`, '0', ...puts);
+  async fill({ position, generation }: Mark, rows: readonly HotRating[]): Promise<void> {
+    const aside = await this.prepared({ put: rows, removed: [] }, false);
+    await this.redis.eval(SWITCH, 1, this.prefix, position, generation, 0, aside, 'all');
   }
 
   async top(board: Board, first: number): Promise<Ranked[]> {
@@ -50,6 +71,19 @@ export class RedisBoards implements HotBoards {
     }));
   }
 
+  /** The boards as they are after the change, under a prefix that nobody reads: from what is there, or from nothing. */
+  private async prepared(change: HotChange, fromThere: boolean): Promise<string> {
+    const aside = `${this.prefix}:aside:${randomIds()}`;
+    const names = new Set([...change.put, ...change.removed].map(nameOf));
+    if (fromThere) {
+      for (const name of names) await this.redis.eval(COPY, 1, this.prefix, aside, name, ASIDE_SECONDS);
+    }
+    for (const part of partsOf(change)) {
+      await this.redis.eval(EDIT, 1, aside, 0, '', 0, `${ASIDE_SECONDS}`, ...edits(part));
+    }
+    return aside;
+  }
+
   private key(board: Board): string {
     return `${this.prefix}:${nameOf(board)}`;
   }
@@ -57,23 +91,73 @@ export class RedisBoards implements HotBoards {
 
 const nameOf = ({ season, game }: Board) => `${season}:${game}`;
 
-/** Arguments: prefix, position, how many are removed, (board, agent) of each, then (board, score, agent) of each put. */
-const APPLY = `
-local prefix, position = ARGV[1], tonumber(ARGV[2])
-if position <= tonumber(redis.call('GET', prefix .. ':position') or '0') then return 0 end
-local at = 4
-for _ = 1, tonumber(ARGV[3]) do
-  redis.call('ZREM', prefix .. ':' .. ARGV[at], ARGV[at + 1])
-  at = at + 2
+/** What is removed comes first, as it does in one piece. */
+function* partsOf({ put, removed }: HotChange): Generator<HotChange> {
+  for (let at = 0; at < removed.length; at += CHUNK_ROWS) {
+    yield { put: [], removed: removed.slice(at, at + CHUNK_ROWS) };
+  }
+  for (let at = 0; at < put.length; at += CHUNK_ROWS) yield { put: put.slice(at, at + CHUNK_ROWS), removed: [] };
+}
+
+const edits = ({ put, removed }: HotChange): string[] => [
+  `${removed.length}`,
+  ...removed.flatMap((row) => [nameOf(row), row.agentId]),
+  ...put.flatMap((row) => [nameOf(row), `${-row.rating}`, row.agentId]),
+];
+
+/** Every script: key 1 is the prefix of the boards; arguments 1 to 3 are position, generation and from where. */
+const GUARD = `
+local at = redis.call('HMGET', KEYS[1] .. ':mark', 'position', 'generation')
+if at[2] ~= ARGV[2] then return -1 end
+if tonumber(ARGV[1]) <= tonumber(at[1]) then return 0 end
+if tonumber(at[1]) < tonumber(ARGV[3]) then return -1 end
+`;
+
+/** Then: 'live', or for how many seconds; how many are removed; (board, agent) of each; (board, score, agent) of each put. */
+const EDIT = `
+local i = 6
+for _ = 1, tonumber(ARGV[5]) do
+  redis.call('ZREM', KEYS[1] .. ':' .. ARGV[i], ARGV[i + 1])
+  i = i + 2
 end
-while at <= #ARGV do
-  redis.call('ZADD', prefix .. ':' .. ARGV[at], ARGV[at + 1], ARGV[at + 2])
-  redis.call('SADD', prefix .. ':boards', ARGV[at])
-  at = at + 3
+local touched = {}
+while i <= #ARGV do
+  redis.call('ZADD', KEYS[1] .. ':' .. ARGV[i], ARGV[i + 1], ARGV[i + 2])
+  touched[ARGV[i]] = true
+  i = i + 3
 end
-redis.call('SET', prefix .. ':position', ARGV[2])
+for board in pairs(touched) do redis.call('SADD', KEYS[1] .. ':boards', board) end
+if ARGV[4] == 'live' then
+  redis.call('HSET', KEYS[1] .. ':mark', 'position', ARGV[1], 'generation', ARGV[2])
+else
+  for board in pairs(touched) do redis.call('EXPIRE', KEYS[1] .. ':' .. board, ARGV[4]) end
+  redis.call('EXPIRE', KEYS[1] .. ':boards', ARGV[4])
+end
 return 1`;
 
-const CLEAR = `
-for _, board in ipairs(redis.call('SMEMBERS', ARGV[1] .. ':boards')) do redis.call('DEL', ARGV[1] .. ':' .. board) end
-redis.call('DEL', ARGV[1] .. ':boards', ARGV[1] .. ':position')`;
+/** Arguments: where to, the board, for how many seconds. A board that is emptied aside is one of its boards as well. */
+const COPY = `
+local aside = ARGV[1] .. ':' .. ARGV[2]
+redis.call('ZUNIONSTORE', aside, 1, KEYS[1] .. ':' .. ARGV[2])
+redis.call('EXPIRE', aside, ARGV[3])
+redis.call('SADD', ARGV[1] .. ':boards', ARGV[2])
+redis.call('EXPIRE', ARGV[1] .. ':boards', ARGV[3])`;
+
+/** Then: the prefix of what was prepared, and whether that is all there is. Renaming costs the same whatever the size. */
+const SWITCH = `
+if ARGV[5] == 'all' then
+  for _, board in ipairs(redis.call('SMEMBERS', KEYS[1] .. ':boards')) do redis.call('UNLINK', KEYS[1] .. ':' .. board) end
+  redis.call('DEL', KEYS[1] .. ':boards')
+end
+for _, board in ipairs(redis.call('SMEMBERS', ARGV[4] .. ':boards')) do
+  local live = KEYS[1] .. ':' .. board
+  redis.call('UNLINK', live)
+  if redis.call('EXISTS', ARGV[4] .. ':' .. board) == 1 then
+    redis.call('RENAME', ARGV[4] .. ':' .. board, live)
+    redis.call('PERSIST', live)
+    redis.call('SADD', KEYS[1] .. ':boards', board)
+  end
+end
+redis.call('DEL', ARGV[4] .. ':boards')
+redis.call('HSET', KEYS[1] .. ':mark', 'position', ARGV[1], 'generation', ARGV[2])
+return 1`;

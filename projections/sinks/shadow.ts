@@ -12,6 +12,12 @@ export const schemaOf = (view: View): string => `build_${view.name}`;
 const BOOKS = ['checkpoints', 'dead_letters'] as const;
 
 /**
+ * Whoever waits for a table keeps all later readers waiting as well. Shorter than the second after which PostgreSQL looks
+ * for deadlocks, so that it is never a reader that is given up.
+ */
+const LOCK_WAIT_MS = 500;
+
+/**
  * Makes the schema of a build, or leaves the one that an interrupted build has filled, if it was made by the same rules.
  * Tables, constraints and triggers are read from the ones that serve, so that nothing is written down twice. Indexes that
  * only queries need come at the end: made over all rows at once, they cost a fraction of what each row would pay.
@@ -95,6 +101,7 @@ export async function addIndexes(query: Query, view: View): Promise<void> {
  */
 export async function swapIn(query: Query, view: View): Promise<void> {
   const schema = schemaOf(view);
+  await query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
   const [served] = await query('SELECT position FROM public.checkpoints WHERE view = $1 FOR UPDATE', [view.name]);
   const [built] = await query(`SELECT position FROM ${schema}.checkpoints WHERE view = $1 FOR UPDATE`, [view.name]);
   if (!built || Number(built.position) < Number(served?.position ?? 0)) {
@@ -102,11 +109,31 @@ export async function swapIn(query: Query, view: View): Promise<void> {
   }
   await addIndexes(query, view);
   const tables = view.tables.map(({ name }) => name);
+  const grants: string[] = [];
+  for (const table of tables) grants.push(...(await grantsOf(query, table)));
   await query(`DROP TABLE ${tables.map((table) => `public.${table}`).join(', ')}`);
   for (const table of tables) await query(`ALTER TABLE ${schema}.${table} SET SCHEMA public`);
   for (const book of BOOKS) {
     await query(`DELETE FROM public.${book} WHERE view = $1`, [view.name]);
     await query(`INSERT INTO public.${book} SELECT * FROM ${schema}.${book}`);
   }
+  for (const grant of grants) await query(grant);
+  await query('DELETE FROM public.builds WHERE view = $1', [view.name]);
   await query(`DROP SCHEMA ${schema} CASCADE`);
+}
+
+/** What others were allowed to do with a table: the one that takes its place would not know it. */
+async function grantsOf(query: Query, table: string): Promise<string[]> {
+  const rows = await query(
+    `SELECT format('GRANT %s%s ON public.%I TO %s%s', acl.privilege_type, named.columns, '${table}',
+         CASE acl.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(acl.grantee)) END,
+         CASE WHEN acl.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) AS text
+       FROM pg_class c CROSS JOIN LATERAL (
+         SELECT c.relacl AS acl, '' AS columns UNION ALL
+         SELECT a.attacl, format(' (%I)', a.attname) FROM pg_attribute a WHERE a.attrelid = c.oid AND NOT a.attisdropped
+       ) named CROSS JOIN LATERAL aclexplode(named.acl) acl
+       WHERE c.oid = $1::regclass AND acl.grantee <> c.relowner ORDER BY text`,
+    [`public.${table}`],
+  );
+  return rows.map(({ text }) => `${text}`);
 }
