@@ -1,8 +1,10 @@
+import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
 import {
   type handleUnaryCall,
   type Metadata,
   Server,
   ServerCredentials,
+  type ServerInterceptor,
   type ServerWritableStream,
   status,
   type UntypedServiceImplementation,
@@ -31,6 +33,10 @@ export interface Door {
   readonly port: number;
   /** PEM. Without it the server speaks in clear. */
   readonly tls?: Tls | undefined;
+  /** Who looks at every call that comes in. */
+  readonly interceptors?: readonly ServerInterceptor[] | undefined;
+  /** Says whether somebody who connects may stay. */
+  readonly admits?: ((socket: Socket) => boolean) | undefined;
 }
 
 export interface Tls {
@@ -49,11 +55,14 @@ interface ServeOptions extends Door {
   readonly reflection?: boolean | undefined;
   /** The largest message, after decompression as well. */
   readonly messageBytesMax?: number;
+  /** Calls at a time on one connection; more of them wait, or are refused by HTTP/2 itself. */
+  readonly streamsPerConnectionMax?: number;
   /** Aborted when the server closes. */
   readonly closing: AbortController;
 }
 
 const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
+const STREAMS_PER_CONNECTION_MAX = 1_024;
 const CLOSE_MS = 2_000;
 const HEALTH_MS = 1_000;
 
@@ -63,22 +72,22 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     'grpc.keepalive_time_ms': 20_000,
     'grpc.keepalive_timeout_ms': 10_000,
     'grpc.max_receive_message_length': options.messageBytesMax ?? MESSAGE_BYTES_MAX,
+    'grpc.max_concurrent_streams': options.streamsPerConnectionMax ?? STREAMS_PER_CONNECTION_MAX,
+    interceptors: [...(options.interceptors ?? [])],
   });
   for (const [definition, implementation] of options.services) server.addService(definition, implementation);
   server.addService(HealthService, health(options));
   if (options.reflection) {
     server.addService(ServerReflectionService, { ...reflection([...options.names, 'grpc.health.v1.Health']) });
   }
-  const { host, closing } = options;
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`${host}:${options.port}`, credentialsOf(options.tls), (error, bound) => {
-      if (!error) return resolve(bound);
-      const why = `Cannot listen on ${host}:${options.port}: ${error.message}.`;
-      reject(new AgonError('NET.CANNOT_LISTEN', why));
-    });
-  });
+  const { host, closing, admits = () => true } = options;
+  const inside = server.createConnectionInjector(credentialsOf(options.tls));
+  // We listen ourselves: gRPC takes in whoever connects, and who may stay is for us to say.
+  const listener = createServer((socket) => (admits(socket) ? inside.injectConnection(socket) : socket.destroy()));
+  const port = await listening(listener, host, options.port);
   const close = async () => {
     closing.abort();
+    const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
     await new Promise<void>((resolve) => {
       const timer = setTimeout(() => server.forceShutdown(), CLOSE_MS);
       server.tryShutdown(() => {
@@ -86,8 +95,18 @@ export async function serve(options: ServeOptions): Promise<Serving> {
         resolve();
       });
     });
+    await closed;
   };
   return { address: `${host}:${port}`, close };
+}
+
+function listening(listener: NetServer, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    listener.once('error', (error) => {
+      reject(new AgonError('NET.CANNOT_LISTEN', `Cannot listen on ${host}:${port}: ${error.message}.`));
+    });
+    listener.listen(port, host, () => resolve((listener.address() as AddressInfo).port));
+  });
 }
 
 function credentialsOf(tls: Tls | undefined): ServerCredentials {

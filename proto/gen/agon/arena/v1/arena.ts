@@ -114,11 +114,11 @@ export interface Action {
   matchId: string;
   turn: number;
   actionJson: string;
-  /** For those who watch; not recorded. */
+  /** For those who run the arena and watch; not recorded. */
   reasoning?:
     | string
     | undefined;
-  /** 0 to 1. */
+  /** 0 to 1. Taken, and shown to nobody yet. */
   confidence?:
     | number
     | undefined;
