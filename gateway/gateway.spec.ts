@@ -87,14 +87,17 @@ describe('the gateway', () => {
     const look = async () => (await ask(`{ match(matchId: "${id}") { status } }`)).data.match?.status;
     await expect.poll(look, { timeout: 60_000 }).toBe('settled');
     await arena.settled();
-    const found = await ask(`{
+    const found = await ask(
+      `{
       match(matchId: "${id}") { winner potCents rakeCents transcript { turn seat action fuel } seats { agentId payoutCents } }
       matches(game: "tic-tac-toe", status: "settled", agentId: "ada.bot") { nodes { matchId } }
       leaderboard(game: "tic-tac-toe") { rank agentId rating games provisional }
       ratingHistory(game: "tic-tac-toe", agentId: "ada.bot") { before after matchId }
       balances(accountId: "ada") { nodes { balanceCents } }
       all: balances(first: 200) { nodes { account balanceCents } }
-    }`);
+    }`,
+      operator,
+    );
     expect(found.errors ?? []).toEqual([]);
     const { match, matches, leaderboard, ratingHistory, balances, all } = found.data;
     expect(match).toMatchObject({ potCents: '600', rakeCents: '60' });
@@ -112,6 +115,8 @@ describe('the gateway', () => {
       seasons(game: "tic-tac-toe")
       then: ratingAt(game: "tic-tac-toe", agentId: "ada.bot", position: 1) { after }
       now: ratingAt(game: "tic-tac-toe", agentId: "${winner}", at: "2099-01-01T00:00:00Z") { after confidence { deviation } }
+      far: ratingAt(game: "tic-tac-toe", agentId: "${winner}", position: 5000000000000) { after }
+      paged: headToHeadConnection(game: "tic-tac-toe", agentId: "${winner}") { nodes { wins } pageInfo { hasNextPage } }
     }`);
     expect(more.errors ?? []).toEqual([]);
     expect(more.data.neighbours.map(({ rank }: { rank: number }) => rank)).toEqual([1, 2]);
@@ -125,6 +130,10 @@ describe('the gateway', () => {
     expect(more.data.seasons[0]).toBe('all');
     expect(more.data.then).toBeNull();
     expect(more.data.now).toEqual({ after: 1516, confidence: { deviation: 350 } });
+    expect(more.data.far).toEqual({ after: 1516 });
+    expect(more.data.paged).toEqual({ nodes: [{ wins: 1 }], pageInfo: { hasNextPage: false } });
+    const nowhere = await ask(`{ ratingAt(game: "tic-tac-toe", agentId: "ada.bot", position: 1.5) { after } }`);
+    expect(nowhere.errors?.[0]?.extensions?.code).toBe('QUERY.BAD_POSITION');
     expect(ratingHistory).toEqual([{ before: 1500, after: winner === 'ada.bot' ? 1516 : 1484, matchId: id }]);
     expect(balances.nodes[0].balanceCents).toBe(winner === 'ada.bot' ? '1240' : '700');
     expect(all.nodes.reduce((sum: bigint, row: { balanceCents: string }) => sum + BigInt(row.balanceCents), 0n)).toBe(
@@ -133,11 +142,14 @@ describe('the gateway', () => {
   });
 
   it('shows a wallet, its statement and the trial balance', async () => {
-    const { data } = await ask(`{
+    const { data } = await ask(
+      `{
       wallet(accountId: "ada") { purses { currency availableCents withdrawableCents heldCents owedCents } frozen budgets { currency } }
       statement(accountId: "ada", first: 2) { nodes { eventType amountCents account } pageInfo { hasNextPage endCursor } }
       trialBalance { currency sumCents accounts { account balanceCents } }
-    }`);
+    }`,
+      operator,
+    );
     const [purse] = data.wallet.purses;
     expect(purse).toMatchObject({ currency: 'PLAY', withdrawableCents: '0', heldCents: '0', owedCents: '0' });
     expect(data.wallet).toMatchObject({ frozen: false, budgets: [] });
@@ -156,7 +168,7 @@ describe('the gateway', () => {
     for (let after: string | null = null; ; ) {
       const { data } = await ask(
         'query ($after: String) { balances(first: 2, after: $after) { nodes { account currency } pageInfo { endCursor } } }',
-        {},
+        operator,
         { after },
       );
       seen.push(...data.balances.nodes.map(({ account }: { account: string }) => account));
@@ -183,6 +195,7 @@ describe('the gateway', () => {
     const estimate = (stakeCents: string) =>
       ask(
         `{ estimateMatch(agents: ["ada.bot", "bob.bot"], stakeCents: "${stakeCents}") { agentId computeCents refusal } }`,
+        operator,
       );
     const free = { computeCents: '0', refusal: null };
     expect((await estimate('5')).data.estimateMatch).toEqual([
@@ -200,7 +213,10 @@ describe('the gateway', () => {
     );
     await arena.settled();
     const match = (await ask(`{ match(matchId: "${data.proposeMatch.id}") { status detail } }`)).data.match;
-    expect(match).toEqual({ status: 'voided', detail: 'The budget of ada leaves 0.04 of the 0.05 PLAY for this.' });
+    expect(match).toEqual({ status: 'voided', detail: 'The budget of ada does not allow 0.05 PLAY for this.' });
+    const { wallet } = (await ask('{ wallet(accountId: "ada") { budgets { spentCents spentTodayCents } } }', operator))
+      .data;
+    expect(wallet.budgets).toEqual([{ spentCents: '0', spentTodayCents: '0' }]);
     const lifted = await command('setBudget(accountId: "ada", currency: "PLAY", agentId: "ada.bot") { events }');
     expect(lifted.errors ?? []).toEqual([]);
     expect((await estimate('5')).data.estimateMatch[0].refusal).toBeNull();
@@ -210,6 +226,7 @@ describe('the gateway', () => {
     const available = async () => {
       const { data } = await ask(
         '{ ada: wallet(accountId: "ada") { purses { availableCents heldCents } } bob: wallet(accountId: "bob") { purses { availableCents heldCents } } }',
+        operator,
       );
       return data;
     };
@@ -233,7 +250,7 @@ describe('the gateway', () => {
     expect(half.errors?.[0]?.extensions?.code).toBe('COMMAND.INVALID');
     const frozen = await command('freezeWallet(accountId: "ada", frozen: true, reason: "dispute") { events }');
     expect(frozen.data.freezeWallet.events).toEqual(['WalletFrozen']);
-    expect((await ask('{ wallet(accountId: "ada") { frozen } }')).data.wallet.frozen).toBe(true);
+    expect((await ask('{ wallet(accountId: "ada") { frozen } }', operator)).data.wallet.frozen).toBe(true);
   }, 90_000);
 
   it('plays an agent in Python against one in JavaScript, and records what ran them', async (context) => {
@@ -341,13 +358,15 @@ describe('the gateway', () => {
     ['{ leaderboard(game: "go") { rank } }', 'SANDBOX.UNKNOWN_GAME'],
     ['{ leaderboard(game: "tic-tac-toe", first: -1) { rank } }', 'QUERY.BAD_PAGE'],
     ['{ leaderboard(game: "tic-tac-toe", by: "luck") { rank } }', 'QUERY.BAD_ORDER'],
+    ['{ leaderboard(game: "tic-tac-toe", season: "last summer") { rank } }', 'QUERY.BAD_SEASON'],
+    ['{ standing(game: "tic-tac-toe", agentId: "ada.bot", season: "2026-Q5") { rank } }', 'QUERY.BAD_SEASON'],
     ['{ neighbours(game: "tic-tac-toe", agentId: "a", each: 51) { rank } }', 'QUERY.BAD_PAGE'],
     ['{ ratingAt(game: "tic-tac-toe", agentId: "a") { after } }', 'QUERY.BAD_TIME'],
     ['{ ratingAt(game: "tic-tac-toe", agentId: "a", at: "soon") { after } }', 'QUERY.BAD_TIME'],
     ['{ ratingHistory(game: "tic-tac-toe", agentId: "a", before: "x") { after } }', 'QUERY.BAD_CURSOR'],
     ['{ deadLetters(view: "none") { code } }', 'PROJECTION.UNKNOWN'],
   ])('refuses %s with %s', async (query, code) => {
-    expect((await ask(query)).errors?.[0]?.extensions?.code).toBe(code);
+    expect((await ask(query, operator)).errors?.[0]?.extensions?.code).toBe(code);
   });
 
   it.each([
@@ -370,11 +389,14 @@ describe('the gateway', () => {
     const board = '{ leaderboard(game: "tic-tac-toe") { agentId rank rating games } }';
     const before = await ask(board);
     expect((await command(rebuild)).data.rebuildProjection).toMatchObject({ view: 'leaderboards', deadLetters: 0 });
-    const list = async () => (await ask('{ projections { view lagEvents build { phase } } }')).data.projections;
-    await expect.poll(async () => (await list()).every((view: { build: unknown }) => view.build === null)).toBe(true);
+    const list = async () =>
+      (await ask('{ projections { view lagEvents lagSeconds build { phase } } }')).data.projections;
+    await expect
+      .poll(async () => (await list()).every((view: { build: unknown }) => view.build === null), { timeout: 30_000 })
+      .toBe(true);
     expect(await ask(board)).toEqual(before);
     const metrics = await (await fetch(`${url}/metrics`)).text();
-    for (const name of ['lag_events', 'batch_events_count', 'dead_letters', 'build_position']) {
+    for (const name of ['lag_events', 'lag_seconds', 'batch_events_count', 'dead_letters', 'build_position']) {
       expect(metrics).toMatch(new RegExp(`agon_projection_${name}\\{view="leaderboards"\\} \\d+`));
     }
   });

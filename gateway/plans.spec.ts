@@ -3,11 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Arena, startArena } from '../ops/embedded/arena.js';
+import { startRedis, whyNoRedis } from '../ops/engines/redis.js';
 import { countMatches } from '../projections/matches/query.js';
 import { payerById } from '../projections/payments/query.js';
+import { MemoryLimits } from '../services/adapters/limits/memory.js';
+import { RedisLimits } from '../services/adapters/limits/redis.js';
 import { ProposeMatch } from '../services/arena/index.js';
 import { derivedId, manualClock, newMeta, parseConfig, SYSTEM } from '../services/kernel/index.js';
-import { planNamed, TakeNotice } from '../services/payments/index.js';
+import { type PaymentProvider, planNamed, TakeNotice } from '../services/payments/index.js';
+import { plansOf } from './plans.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-limits-'));
 const clock = manualClock('2026-03-01T12:00:00.000Z');
@@ -54,7 +58,7 @@ let asOfS = 0;
 async function plan(accountId: string, status: 'active' | 'late' | 'unpaid' | 'ended', planId = 'pro'): Promise<void> {
   asOfS += 1;
   const subscriptionId = `sub_${accountId}`;
-  const notice = { kind: 'plan', accountId, planId, subscriptionId, status, asOfS } as const;
+  const notice = { kind: 'plan', accountId, planId, subscriptionId, status, asOfS, startedS: 1 } as const;
   await arena.execute(new TakeNotice({ accountId, notice }, newMeta(SYSTEM, { clock })));
   // Whoever never had a plan is on the free one, and that is active as well.
   const shown = async () => {
@@ -113,6 +117,45 @@ describe('a plan', () => {
     const [proposed, ready] = await arena.store.readStream(`match-${matchId}`);
     expect([proposed?.data, ready?.data]).toMatchObject([{ priority: 2 }, { matchId, priority: 2 }]);
   }, 120_000);
+
+  it('holds for two gateways together that have a Redis, and counts nothing that is not new', async (context) => {
+    const missing = whyNoRedis();
+    if (missing) return context.skip(missing);
+    const redis = await startRedis({ folder });
+    const connections = [redis.connect(), redis.connect()];
+    try {
+      const { database } = arena;
+      const [one, other] = connections.map((connection) => {
+        const quotas = new RedisLimits(connection, new MemoryLimits(() => 0, 0));
+        return plansOf({ database, clock, houseAccounts: [], payments: {} as PaymentProvider, quotas });
+      }) as [ReturnType<typeof plansOf>, ReturnType<typeof plansOf>];
+      const made =
+        (type: string, repeated = false) =>
+        async () => ({ repeated, events: [{ type }] });
+      const taken = async (work: Promise<unknown>[]) =>
+        (await Promise.allSettled(work)).filter(({ status }) => status === 'fulfilled').length;
+
+      // Eve is known to nobody: nothing of what the gateways let in here is ever in the read model.
+      const newAgent = (i: number, type = 'AgentSubmitted') =>
+        (i % 2 ? one : other).newAgent('eve', `eve.agent-${i}`, made(type));
+      for (let i = 0; i < 4; i++) expect(await taken([newAgent(i, 'AgentVersionPublished')])).toBe(1);
+      expect(await taken(Array.from({ length: 10 }, (_, i) => newAgent(i)))).toBe(planNamed('free').agentsMax);
+
+      const { matchesPerDayMax } = planNamed('free');
+      const newMatch = (i: number, repeated = false) =>
+        (i % 2 ? one : other).newMatch(['eve', 'mel'], made('MatchProposed', repeated));
+      for (let i = 0; i < 4; i++) expect(await taken([newMatch(i, true)])).toBe(1);
+      const asked = Array.from({ length: matchesPerDayMax + 20 }, (_, i) => newMatch(i));
+      expect(await taken(asked)).toBe(matchesPerDayMax);
+      const ofMel = one.newMatch(['mel'], made('MatchProposed'));
+      await expect(ofMel).rejects.toMatchObject({ code: 'PAYMENTS.PLAN_LIMIT', details: { used: matchesPerDayMax } });
+      const failing = () => one.newMatch(['zoe'], () => Promise.reject(new Error('no')));
+      for (let i = 0; i <= matchesPerDayMax; i++) await expect(failing()).rejects.toThrow('no');
+    } finally {
+      for (const connection of connections) connection.disconnect();
+      await redis.stop();
+    }
+  }, 60_000);
 
   it('does not limit the house', async () => {
     for (const name of ['one', 'two', 'three', 'four']) expect(codeOf(await submit('gold', name))).toBe('done');

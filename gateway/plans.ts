@@ -1,23 +1,39 @@
 import { agentById, countAgents } from '../projections/agents/query.js';
 import { countMatches } from '../projections/matches/query.js';
 import { payerById } from '../projections/payments/query.js';
-import { assertWithin, type Plan, planInForce } from '../services/payments/index.js';
+import type { Claim } from '../services/kernel/index.js';
+import { beyondPlan, type Plan, type PlanLimit, planInForce, planNamed } from '../services/payments/index.js';
 import type { GatewayPorts } from './ports.js';
 
-type Ports = Pick<GatewayPorts, 'database' | 'clock' | 'payments' | 'houseAccounts'>;
+type Ports = Pick<GatewayPorts, 'database' | 'clock' | 'payments' | 'houseAccounts' | 'quotas'>;
 
-/** Who may have one more of something. */
-export type Plans = Pick<PlanLimits, 'newAgent' | 'newMatch'>;
+/** Who may have one more of something, and how fast they may ask. */
+export type Plans = Pick<PlanLimits, 'newAgent' | 'newMatch' | 'requestsOf'>;
+
+/** How long what was looked up is remembered: looking it up for each request would cost more than most of them. */
+const LOOKED_UP_MS = 30_000;
+const LOOKED_UP_MAX = 10_000;
+/** Longer than a day, whatever the clocks of two gateways say. */
+const DAY_KEPT_MS = 2 * 86_400_000;
+/** Far longer than it takes until a new agent is in the read model. */
+const AGENT_KEPT_MS = 600_000;
+
+/** What came of a request for something new. */
+interface Made {
+  readonly repeated: boolean;
+  readonly events: readonly (string | { readonly type: string })[];
+}
 
 /** Where nobody counts. */
 export const noLimits: Plans = {
   newAgent: (_ownerId, _agentId, submit) => submit(),
   newMatch: (_accountIds, propose) => propose(0),
+  requestsOf: async () => planNamed('free').requestsPerMinuteMax,
 };
 
 const known = new WeakMap<Ports, PlanLimits>();
 
-/** One count for all doors of a gateway: what GraphQL lets in, gRPC has to know. */
+/** One for all doors of a gateway. What they let in is counted together with all other gateways. */
 export function plansOf(ports: Ports): Plans {
   const plans = known.get(ports) ?? new PlanLimits(ports);
   known.set(ports, plans);
@@ -30,23 +46,22 @@ export function plansOf(ports: Ports): Plans {
  * limits, and the house has none.
  */
 class PlanLimits {
-  private day = '';
-  /** How many matches of the day, by account: counted once in the read model, and from then on here. */
-  private matches = new Map<string, Promise<{ count: number }>>();
-  private readonly lines = new Map<string, Promise<unknown>>();
+  private readonly plans: LookedUp<Plan>;
+  /** How many matches of a day the read model has. */
+  private readonly matches: LookedUp<number>;
 
-  constructor(private readonly ports: Ports) {}
+  constructor(private readonly ports: Ports) {
+    const nowMs = () => Date.parse(ports.clock());
+    this.plans = new LookedUp(nowMs, (accountId) => this.planOf(accountId));
+    this.matches = new LookedUp(nowMs, (accountId, day) => countMatches(ports.database, accountId, day));
+  }
 
-  /** One new agent at a time for each owner: two that ask at once cannot both have the last place. */
-  newAgent<T>(ownerId: string, agentId: string, submit: () => Promise<T>): Promise<T> {
-    if (!this.isLimited(ownerId)) return submit();
-    return this.inLine(ownerId, async () => {
-      const { database } = this.ports;
-      if (!(await agentById(database, agentId))) {
-        assertWithin(await this.planOf(ownerId), 'agentsMax', await countAgents(database, ownerId), ownerId);
-      }
-      return submit();
-    });
+  async newAgent<T extends Made>(ownerId: string, agentId: string, submit: () => Promise<T>): Promise<T> {
+    const { database } = this.ports;
+    if (!this.isLimited(ownerId) || (await agentById(database, agentId))) return submit();
+    const [plan, known] = await Promise.all([this.planOf(ownerId), countAgents(database, ownerId)]);
+    const claim = { name: `agents:${ownerId}`, known, keepMs: AGENT_KEPT_MS };
+    return this.within('agentsMax', [{ accountId: ownerId, plan, claim }], submit, isAgent);
   }
 
   /** A match counts for every owner who has a seat, and has the highest priority among them. */
@@ -54,25 +69,52 @@ class PlanLimits {
     accountIds: readonly string[],
     propose: (priority: number) => Promise<T>,
   ): Promise<T> {
+    const day = this.ports.clock().slice(0, 10);
     const owners = [...new Set(accountIds)].filter((accountId) => this.isLimited(accountId));
     const seats = await Promise.all(
-      owners.map(async (accountId) => {
-        const [plan, used] = await Promise.all([this.planOf(accountId), this.usedBy(accountId)]);
-        return { accountId, plan, used };
+      owners.map(async (accountId): Promise<Seat> => {
+        const [plan, known] = await Promise.all([this.planOf(accountId), this.matches.of(accountId, day)]);
+        return { accountId, plan, claim: { name: `matches:${day}:${accountId}`, known, keepMs: DAY_KEPT_MS } };
       }),
     );
-    // From here to the counting nothing waits, so that no other match comes in between.
-    for (const { accountId, plan, used } of seats) assertWithin(plan, 'matchesPerDayMax', used.count, accountId);
-    const count = (change: number) => {
-      for (const { used } of seats) used.count += change;
-    };
-    count(1);
+    const priority = Math.max(0, ...seats.map(({ plan }) => plan.priority));
+    return this.within(
+      'matchesPerDayMax',
+      seats,
+      () => propose(priority),
+      ({ repeated }) => !repeated,
+    );
+  }
+
+  /** Requests a minute: the most that a plan of these accounts allows. A plan that was just bought counts in a moment. */
+  async requestsOf(accountIds: readonly string[]): Promise<number> {
+    const free = planNamed('free').requestsPerMinuteMax;
+    if (this.ports.payments === undefined) return free;
+    // Who cannot be looked up is not sent away for it: what is asked for will say what is wrong.
+    const look = (accountId: string) => this.plans.of(accountId).catch(() => planNamed('free'));
+    const plans = await Promise.all(accountIds.map(look));
+    return Math.max(free, ...plans.map((plan) => plan.requestsPerMinuteMax));
+  }
+
+  /** Claims first and asks then, so that two who want the last place cannot both have it. */
+  private async within<T>(
+    limit: PlanLimit,
+    seats: readonly Seat[],
+    make: () => Promise<T>,
+    isNew: (made: T) => boolean,
+  ): Promise<T> {
+    if (seats.length === 0) return make();
+    const claimed = await this.ports.quotas.claim(seats.map(({ plan, claim }) => ({ ...claim, max: plan[limit] })));
+    if (!claimed.ok) {
+      const { plan, accountId } = seats.find(({ claim }) => claim.name === claimed.name) as Seat;
+      throw beyondPlan(plan, limit, claimed.used, accountId);
+    }
     try {
-      const proposed = await propose(Math.max(0, ...seats.map(({ plan }) => plan.priority)));
-      if (proposed.repeated) count(-1);
-      return proposed;
+      const made = await make();
+      if (!isNew(made)) await claimed.release();
+      return made;
     } catch (error) {
-      count(-1);
+      await claimed.release();
       throw error;
     }
   }
@@ -84,27 +126,39 @@ class PlanLimits {
   private async planOf(accountId: string): Promise<Plan> {
     return planInForce(await payerById(this.ports.database, accountId));
   }
+}
 
-  private usedBy(accountId: string): Promise<{ count: number }> {
-    const day = this.ports.clock().slice(0, 10);
-    if (day !== this.day) [this.day, this.matches] = [day, new Map()];
-    const known = this.matches.get(accountId);
-    if (known) return known;
-    const counted = countMatches(this.ports.database, accountId, day).then((count) => ({ count }));
-    this.matches.set(accountId, counted);
-    // A count that failed is not remembered.
-    counted.catch(() => this.matches.delete(accountId));
-    return counted;
-  }
+interface Seat {
+  readonly accountId: string;
+  readonly plan: Plan;
+  readonly claim: Omit<Claim, 'max'>;
+}
 
-  private inLine<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const turn = (this.lines.get(name) ?? Promise.resolve()).then(work);
-    const over = turn
-      .catch(() => {})
-      .then(() => {
-        if (this.lines.get(name) === over) this.lines.delete(name);
-      });
-    this.lines.set(name, over);
-    return turn;
+/** A new version of an agent that came first by another door is none more. */
+const isAgent = ({ repeated, events }: Made) =>
+  !repeated && events.some((event) => AGENT_EVENTS.includes(typeof event === 'string' ? event : event.type));
+const AGENT_EVENTS = ['AgentSubmitted', 'ExternalAgentRegistered'];
+
+/** Answers that are good for a while. */
+class LookedUp<T> {
+  private readonly answers = new Map<string, { atMs: number; answer: Promise<T> }>();
+
+  constructor(
+    private readonly nowMs: () => number,
+    private readonly look: (accountId: string, day: string) => Promise<T>,
+  ) {}
+
+  of(accountId: string, day = ''): Promise<T> {
+    const name = `${day}:${accountId}`;
+    const atMs = this.nowMs();
+    const known = this.answers.get(name);
+    if (known && atMs - known.atMs < LOOKED_UP_MS) return known.answer;
+    const answer = this.look(accountId, day);
+    this.answers.delete(name);
+    this.answers.set(name, { atMs, answer });
+    if (this.answers.size > LOOKED_UP_MAX) this.answers.delete(this.answers.keys().next().value as string);
+    // What failed is not remembered.
+    answer.catch(() => this.answers.delete(name));
+    return answer;
   }
 }

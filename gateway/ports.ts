@@ -12,14 +12,23 @@ import {
   AgonError,
   type Artifacts,
   type Clock,
+  type DeadLetter,
+  type EventStore,
   type Ids,
+  type Quotas,
   type RateLimits,
+  type RecordedEvent,
 } from '../services/kernel/index.js';
 import type { PaymentProvider } from '../services/payments/index.js';
 import type { WalletState } from '../services/wallet/index.js';
+import type { Webhook, WebhookState } from '../services/webhooks/index.js';
+import type { Changes } from './answers.js';
+import type { Identities } from './auth/identity.js';
+import type { Content } from './content.js';
+import type { LiveMatches } from './live/matches.js';
+import type { Seen } from './observe.js';
 
-/** One part of the arena that must work before the gateway says it is ready. */ import type { LiveMatches } from './live/matches.js';
-
+/** One part of the arena that must work before the gateway says it is ready. */
 export interface PartStatus {
   readonly part: string;
   readonly ready: boolean;
@@ -28,9 +37,44 @@ export interface PartStatus {
   readonly optional?: boolean;
 }
 
+/** An agent from outside that waits for an opponent, and what for. */
+export interface WaitingAgent {
+  readonly agentId: string;
+  readonly accountId: string;
+  readonly game: string;
+  readonly stakeCents: string;
+  readonly currency: string;
+  readonly reason: string;
+}
+
 /** Answers for the dashboard's charts; refuses with ANALYTICS.* while there are none. */
 export interface Analytics {
   chart(name: ChartName, from: string, to: string): Promise<readonly object[]>;
+}
+
+/** What can be done with webhooks beside registering them. */
+export interface WebhookPort {
+  list(): Promise<WebhookState>;
+  /** Shown to whoever registered it, once. */
+  secretOf(webhookId: string): string;
+  /** Refuses addresses that lead inside, as far as the address alone tells. */
+  assertAllowed(url: string): void;
+  /** One attempt, now. */
+  test(webhook: Webhook): Promise<{ delivered: boolean; status: number | null; detail: string }>;
+}
+
+/** Which dead letters; all of them when nothing is said. */
+export interface LetterFilter {
+  readonly group?: string;
+  readonly eventId?: string;
+}
+
+/** Dead letters of policies, and a way to hand them out again. */
+export interface Letters {
+  list(filter?: LetterFilter): Promise<readonly DeadLetter[]>;
+  replay(
+    filter?: LetterFilter,
+  ): Promise<{ readonly done: readonly DeadLetter[]; readonly left: readonly DeadLetter[] }>;
 }
 
 /** What the gateway needs from whoever puts the arena together. */
@@ -51,8 +95,14 @@ export interface GatewayPorts {
   readonly disputeWindowMs: number;
   /** What a seat of a match costs in COMPUTE. */
   readonly computeCents: string;
-  /** What happened to an account, in order. */
-  accountEvents(accountId: string): Promise<readonly unknown[]>;
+  /** What happened in a match, in order, as the log has it. */
+  matchEvents(matchId: string): Promise<readonly RecordedEvent[]>;
+  /** The log itself, to be followed. */
+  readonly log: Pick<EventStore, 'lastPosition' | 'readAll' | 'subscribe'>;
+  /** How often the rows of each view have changed. */
+  readonly changes: Changes;
+  /** Code out of what was uploaded: a file, or an archive of several. */
+  readAgent(content: Buffer): { readonly source: string; readonly runtime: AgentRuntime };
   /** A wallet by its own events. */
   walletOf(accountId: string): Promise<WalletState>;
   /** What a match was proposed with, by its own events, and where in the log that is. */
@@ -61,7 +111,9 @@ export interface GatewayPorts {
   /** Refuses a number of agents that the game cannot be played by. */
   assertSeats(game: string, agents: number): void;
   readonly version: string;
-  readonly projections: Pick<Projections, 'list' | 'status' | 'deadLetters' | 'rebuild'>;
+  readonly projections: Pick<Projections, 'list' | 'status' | 'deadLetters' | 'ask'>;
+  /** What policies gave up on; left out where Kafka keeps that. */
+  readonly letters?: Letters;
   readonly boards: HotBoards;
   /** Bradley-Terry with intervals; takes its time, off the hot path. */
   strengths(board: BoardRequest): Promise<readonly Strength[]>;
@@ -74,13 +126,26 @@ export interface GatewayPorts {
   status(): Promise<readonly PartStatus[]>;
   /** Resolves when what stands at this position can be read, so that callers see what they have just done. */
   visible(position: number): Promise<void>;
+  /** What people may call things; anything that can be read where it is left out. */
+  readonly content?: Content;
+  /** Hears of every request once it was answered. */
+  observe?(seen: Seen): void;
+  /** Hears of every error that is told to a caller, by its code. */
+  onProblem?(door: Seen['door'], code: string): void;
   /** Hears of every error that is our own fault. */
   onInternalError(error: unknown): void;
   readonly limits: RateLimits;
+  /** What plans allow so many of, counted together by every gateway that shares it. */
+  readonly quotas: Quotas;
   readonly live: LiveMatches;
+  /** Who waits for an opponent at the door for agents, longest first. */
+  waiting(): readonly WaitingAgent[] | Promise<readonly WaitingAgent[]>;
+  readonly webhooks: WebhookPort;
   /** How long after it happened spectators see a turn. */
   readonly spectatorDelayMs: number;
-  /** The actor behind a bearer token, if it is one of ours. */
+  /** Who people and API keys are. */
+  readonly identities: Identities;
+  /** The actor behind a token of the machine itself. */
   actorOf(token: string): Actor | undefined;
 }
 

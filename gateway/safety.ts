@@ -1,36 +1,81 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Actor, AgonError, isStaff, type Rate } from '../services/kernel/index.js';
-import { contextOf } from './auth/actor.js';
+import { AgonError } from '../services/kernel/index.js';
+import { assertStaffReads, contextOf } from './auth/actor.js';
+import { bucketOf, callerAt, isLocal, RATES, rateOf, tooMuch } from './caller.js';
+import { plansOf } from './plans.js';
 import type { GatewayPorts } from './ports.js';
 import { problemOf } from './problem.js';
-
-/** Before anybody is known: a household or an office may share an address, so this is the widest of all limits. */
-const RATE_OF_ADDRESS: Rate = { perMinute: 1_200, burst: 2_400 };
-const RATE_OF_STAFF: Rate = { perMinute: 6_000, burst: 12_000 };
-/** What everybody has; a plan may raise it. */
-const RATE_OF_OTHERS: Rate = { perMinute: 100, burst: 200 };
 
 export interface SafetyOptions {
   /** How many proxies stand before the gateway. With none, callers on this machine are not limited by address. */
   readonly proxies: number;
+  readonly connectionsMax?: number;
+  readonly answerMs?: number;
 }
 
+const CONNECTIONS_MAX = 8_192;
+/** Longer than any answer takes, an upload that drips included. What has no end, as a feed, is not waited for here. */
+const ANSWER_MS = 60_000;
+
 /** What holds for every request over HTTP, whatever it asks for: who may come how often, and what browsers may do. */
-export function guard(fastify: FastifyInstance, ports: GatewayPorts, { proxies }: SafetyOptions): void {
-  fastify.addHook('onRequest', async (request, reply) => {
+export function guard(fastify: FastifyInstance, ports: GatewayPorts, options: SafetyOptions): void {
+  const { proxies, connectionsMax = CONNECTIONS_MAX, answerMs = ANSWER_MS } = options;
+  fastify.server.maxConnections = connectionsMax;
+  fastify.addHook('onRequest', (request, reply, done) => {
     secure(request, reply);
-    if (isProbe(request)) return;
-    const taken = await takeOne(ports, request, proxies);
-    if (taken.ok) {
-      if (taken.left !== undefined) reply.header('ratelimit-remaining', taken.left);
-      return;
-    }
-    const seconds = Math.ceil(taken.retryAfterMs / 1000);
-    const text = `This is more than ${taken.who} may ask for at once. Try again in ${seconds} s.`;
-    const problem = problemOf(new AgonError('LIMITS.EXCEEDED', text, { retryAfterMs: taken.retryAfterMs }));
-    reply.header('retry-after', seconds).status(problem.status).type('application/problem+json');
-    return reply.send(problem);
+    limitTime(reply, answerMs);
+    if (isFree(request, proxies)) return done();
+    const judged = takeOne(ports, request, proxies).then(async (taken) => {
+      return refuse(taken, reply) || hidesFigures(ports, request, reply, proxies);
+    });
+    judged.then((refused) => !refused && done(), done);
   });
+}
+
+/** Whoever asked is told that it takes too long; what still comes of it is thrown away. */
+function limitTime(reply: FastifyReply, withinMs: number): void {
+  const timer = setTimeout(() => {
+    if (!reply.sent && !reply.raw.headersSent) answerLate(reply);
+  }, withinMs);
+  timer.unref();
+  reply.raw.once('close', () => clearTimeout(timer));
+}
+
+function answerLate(reply: FastifyReply): void {
+  const problem = problemOf(new AgonError('HTTP.TOO_LONG', 'This takes longer than anybody should wait for it.'));
+  reply.status(problem.status).type('application/problem+json').send(problem);
+}
+
+const FIGURES = '/metrics';
+
+/** How the arena is doing is for those who run it, and for whoever is on this machine, as Prometheus is. */
+async function hidesFigures(
+  ports: GatewayPorts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  proxies: number,
+): Promise<boolean> {
+  if (routeOf(request) !== FIGURES || isLocal(peerOf(request), proxies)) return false;
+  try {
+    assertStaffReads(await contextOf(ports, request));
+    return false;
+  } catch (error) {
+    const problem = problemOf(error);
+    reply.status(problem.status).type('application/problem+json').send(problem);
+    return true;
+  }
+}
+
+/** Says whether it has answered the request with a refusal. */
+function refuse(taken: Outcome, reply: FastifyReply): boolean {
+  if (taken.ok) {
+    if (taken.left !== undefined) reply.header('ratelimit-remaining', taken.left);
+    return false;
+  }
+  const problem = problemOf(tooMuch(taken.who, taken.retryAfterMs));
+  reply.header('retry-after', Math.ceil(taken.retryAfterMs / 1000));
+  reply.status(problem.status).type('application/problem+json').send(problem);
+  return true;
 }
 
 type Outcome =
@@ -39,29 +84,44 @@ type Outcome =
 
 /** The address first, so that guessing tokens is slow as well. */
 async function takeOne(ports: GatewayPorts, request: FastifyRequest, proxies: number): Promise<Outcome> {
-  if (proxies > 0 || !isLoopback(request.ip)) {
-    const taken = await ports.limits.take(`address:${request.ip}`, RATE_OF_ADDRESS);
+  if (!isLocal(peerOf(request), proxies)) {
+    const caller = callerAt(request.ip);
+    const taken = await ports.limits.take(`address:${caller}`, RATES.address);
     if (!taken.ok) return { ...taken, who: 'one address' };
+    const atDoor = isDoor(request) ? await ports.limits.take(`door:${caller}`, RATES.doors) : taken;
+    if (!atDoor.ok) return { ...atDoor, who: 'one address' };
   }
-  const { actor } = contextOf(ports, request);
+  const { actor, key } = await contextOf(ports, request);
   if (!actor) return { ok: true };
-  const taken = await ports.limits.take(`actor:${actor.id}`, rateOf(actor));
-  return taken.ok ? taken : { ...taken, who: actor.id };
+  const [agentId, ...others] = key?.agents ?? [];
+  const bucket = bucketOf(actor, others.length === 0 ? agentId : undefined);
+  const taken = await ports.limits.take(bucket, await rateOf(plansOf(ports), actor));
+  return taken.ok ? taken : { ...taken, who: bucket.slice(bucket.indexOf(':') + 1) };
 }
 
-const rateOf = (actor: Actor): Rate => (isStaff(actor) ? RATE_OF_STAFF : RATE_OF_OTHERS);
+// What follows looks at the route that was found and never at the address as it was written: one route has many
+// spellings, and a guard that knows one of them guards nothing.
+const routeOf = ({ routeOptions }: FastifyRequest) => routeOptions.url ?? '';
 
-const isLoopback = (address: string) => /^(::ffff:)?127\.|^::1$/.test(address);
+const isDoor = (request: FastifyRequest) => routeOf(request).startsWith('/v1/auth/');
 
-const isProbe = ({ url }: FastifyRequest) => /^\/(healthz|readyz|metrics)(\?|$)/.test(url);
+const peerOf = ({ socket }: FastifyRequest) => socket.remoteAddress ?? '';
 
-/** GraphiQL brings scripts of its own from elsewhere; nothing else here is a page. */
-function secure({ url }: FastifyRequest, reply: FastifyReply): void {
+const PROBES = ['/healthz', '/readyz'];
+
+/** Probes are never limited, nor is somebody on this machine whom nobody knows. */
+const isFree = (request: FastifyRequest, proxies: number) =>
+  PROBES.includes(routeOf(request)) ||
+  (request.headers.authorization === undefined && isLocal(peerOf(request), proxies));
+
+/**
+ * GraphiQL is a page, and brings scripts of its own from elsewhere. All else is data: whoever opens it in a browser sees
+ * a document that may do nothing, may be framed by nobody and has no links, so it needs no headers about those.
+ */
+function secure(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-content-type-options', 'nosniff');
-  reply.header('referrer-policy', 'no-referrer');
-  reply.header('x-frame-options', 'DENY');
   reply.header('cross-origin-resource-policy', 'same-origin');
-  if (!url.startsWith('/graphiql')) {
-    reply.header('content-security-policy', "default-src 'none'; frame-ancestors 'none'");
-  }
+  reply.header('referrer-policy', 'no-referrer');
+  if (routeOf(request).startsWith('/graphiql')) reply.header('x-frame-options', 'DENY');
+  else reply.header('content-security-policy', "default-src 'none'; frame-ancestors 'none'");
 }

@@ -159,6 +159,7 @@ export const APPEND_BYTES_MAX = 4 * 1024 * 1024;
 const EXCEPTIONS: Readonly<Record<string, readonly [status, string?]>> = {
   'AUTH.UNAUTHENTICATED': [status.UNAUTHENTICATED, 'access-denied'],
   'AUTH.FORBIDDEN': [status.PERMISSION_DENIED, 'access-denied'],
+  'AUTH.SCOPE': [status.PERMISSION_DENIED, 'access-denied'],
   'STORE.IMMUTABLE': [status.PERMISSION_DENIED, 'access-denied'],
   'STORE.READ_ONLY': [status.PERMISSION_DENIED, 'access-denied'],
   'STORE.TOO_LARGE': [status.INVALID_ARGUMENT, 'maximum-append-size-exceeded'],

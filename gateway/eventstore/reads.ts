@@ -55,8 +55,15 @@ const placeOf = (text: string): number => {
   return value > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(value);
 };
 
+/** Whoever asked. */
+export interface Caller {
+  readonly send: Send;
+  /** Refuses whoever may not read any more. */
+  assertMay(): Promise<void>;
+}
+
 /** Answers a read that has an end. */
-export async function read(store: EventStore, order: ReadOrder, send: Send): Promise<void> {
+export async function read(store: EventStore, order: ReadOrder, { send, assertMay }: Caller): Promise<void> {
   const { stream, filter, structuredIds, limit = 0 } = order;
   if (stream !== undefined && (await store.head(stream)) === undefined) {
     await send(notFoundMessage(stream));
@@ -66,6 +73,7 @@ export async function read(store: EventStore, order: ReadOrder, send: Send): Pro
   let left = limit;
   const pages = stream === undefined ? logPages(store, order) : streamPages(store, stream, order);
   for await (const page of pages) {
+    await assertMay();
     for (const event of page) {
       if (filter && !filter.wants(event)) continue;
       if (!(await send(eventMessage(event, structuredIds)))) return;
@@ -131,7 +139,7 @@ async function between(store: EventStore, after: number, before: number): Promis
 export async function follow(
   store: EventStore,
   order: ReadOrder,
-  send: Send,
+  { send, assertMay }: Caller,
   signal: AbortSignal,
   subscriptionId: string,
 ): Promise<void> {
@@ -145,6 +153,7 @@ export async function follow(
       order.from === 'end' ? ((await store.head(stream))?.revision ?? -1) : order.from === 'start' ? -1 : order.from;
     const rest = { ...order, from: seen + 1, backwards: false, limit: Number.MAX_SAFE_INTEGER };
     for await (const page of streamPages(store, stream, rest)) {
+      await assertMay();
       for (const event of page) {
         if (!(await send(eventMessage(event, structuredIds)))) return;
         seen = event.revision;
@@ -172,6 +181,7 @@ export async function follow(
   await report(after);
   if (signal.aborted) return;
   const subscription = store.subscribe({ after, batchSize: PAGE_EVENTS }, async (events) => {
+    await assertMay();
     for (const event of events) {
       if (signal.aborted) return;
       unchecked += 1;

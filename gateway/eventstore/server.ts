@@ -45,8 +45,8 @@ export interface Access {
 
 export interface EventStorePorts extends AppendPorts {
   readonly ids: Ids;
-  /** Whose key this is; without a key, who anybody is. Undefined for nobody. */
-  accessOf(key: string | undefined): Access | undefined;
+  /** Whose key this is at this moment; without a key, who anybody is. Undefined for nobody. */
+  accessOf(key: string | undefined): Access | undefined | Promise<Access | undefined>;
   onInternalError(error: unknown): void;
 }
 
@@ -76,7 +76,7 @@ export async function serveEventStore(ports: EventStorePorts, options: DoorOptio
     services: [
       [streamsGrpc.StreamsService as never, streams(ports, closing.signal)],
       [featuresGrpc.ServerFeaturesService as never, { getSupportedMethods: answer(supportedMethods) }],
-      [gossipGrpc.GossipService as never, { read: answer(() => clusterOf(address, ports.ids())) }],
+      [gossipGrpc.GossipService as never, { read: answer((call) => clusterOf(reachedBy(call, address), ports.ids())) }],
     ],
     names: [NAME],
     serving: () => true,
@@ -87,20 +87,19 @@ export async function serveEventStore(ports: EventStorePorts, options: DoorOptio
 }
 
 const answer =
-  <T>(make: () => T) =>
-  (_call: unknown, callback: sendUnaryData<T>) =>
-    callback(null, make());
+  <T>(make: (call: { getHost(): string }) => T) =>
+  (call: { getHost(): string }, callback: sendUnaryData<T>) =>
+    callback(null, make(call));
 
 function streams(ports: EventStorePorts, closing: AbortSignal): UntypedServiceImplementation {
   const append = createAppend(ports);
   const refused = (error: unknown) => refusalOf(error, ports.onInternalError);
   const immutable = (call: { metadata: Metadata }, callback: sendUnaryData<never>) => {
-    try {
-      writerOf(ports, call.metadata);
-      callback(refused(new AgonError('STORE.IMMUTABLE', 'The log is immutable: no stream of it can be deleted.')));
-    } catch (error) {
-      callback(refused(error));
-    }
+    writerOf(ports, call.metadata)
+      .then(() => {
+        throw new AgonError('STORE.IMMUTABLE', 'The log is immutable: no stream of it can be deleted.');
+      })
+      .catch((error: unknown) => callback(refused(error)));
   };
   return {
     read: (call: ServerWritableStream<ReadReq, ReadResp>) => {
@@ -116,23 +115,23 @@ function streams(ports: EventStorePorts, closing: AbortSignal): UntypedServiceIm
       );
     },
     batchAppend: (call: ServerDuplexStream<BatchAppendReq, BatchAppendResp>) => {
-      try {
-        takeAppends(writerOf(ports, call.metadata).actor, append, call, closing, ports.onInternalError);
-      } catch (error) {
-        call.emit('error', refused(error));
-      }
+      // Nothing is read from the call before somebody listens to it.
+      writerOf(ports, call.metadata).then(
+        ({ actor }) => takeAppends(actor, append, call, closing, ports.onInternalError),
+        (error: unknown) => call.emit('error', refused(error)),
+      );
     },
     delete: immutable,
     tombstone: immutable,
   };
 }
 
-function accessOf(ports: EventStorePorts, metadata: Metadata): Access {
+async function accessOf(ports: EventStorePorts, metadata: Metadata): Promise<Access> {
   const [header] = metadata.get('authorization');
   const [, scheme = '', value = ''] = /^(basic|bearer) (\S+)$/i.exec(String(header ?? '')) ?? [];
   const basic = /^basic$/i.test(scheme) ? Buffer.from(value, 'base64').toString('utf8') : undefined;
   const key = header === undefined ? undefined : basic === undefined ? value : basic.slice(basic.indexOf(':') + 1);
-  const access = ports.accessOf(key);
+  const access = await ports.accessOf(key);
   if (access) return access;
   throw new AgonError(
     'AUTH.UNAUTHENTICATED',
@@ -142,8 +141,8 @@ function accessOf(ports: EventStorePorts, metadata: Metadata): Access {
   );
 }
 
-function writerOf(ports: EventStorePorts, metadata: Metadata): Access {
-  const access = accessOf(ports, metadata);
+async function writerOf(ports: EventStorePorts, metadata: Metadata): Promise<Access> {
+  const access = await accessOf(ports, metadata);
   if (access.write) return access;
   throw new AgonError('AUTH.FORBIDDEN', 'This key is for reading only.');
 }
@@ -153,8 +152,8 @@ async function answerRead(
   call: ServerWritableStream<ReadReq, ReadResp>,
   closing: AbortSignal,
 ): Promise<void> {
-  accessOf(ports, call.metadata);
-  const order = orderOf(call.request);
+  /** Asked again with every page: who follows stays for days, and a key can be revoked meanwhile. */
+  const assertMay = async () => void (await accessOf(ports, call.metadata));
   const gone = new AbortController();
   call.once('cancelled', () => gone.abort());
   const signal = AbortSignal.any([gone.signal, closing]);
@@ -163,8 +162,11 @@ async function answerRead(
     if (!call.write(response)) await drained(call, signal);
     return !signal.aborted;
   };
-  if (order.limit === undefined) await follow(ports.store, order, send, signal, ports.ids());
-  else await read(ports.store, order, send);
+  await assertMay();
+  const order = orderOf(call.request);
+  const caller = { send, assertMay };
+  if (order.limit === undefined) await follow(ports.store, order, caller, signal, ports.ids());
+  else await read(ports.store, order, caller);
   // Somebody who follows comes back when they hear this, here or elsewhere.
   if (closing.aborted) throw new AgonError('STORE.CLOSED', 'This door is closing.');
 }
@@ -186,7 +188,7 @@ async function takeAppend(
   append: Append,
   call: ServerReadableStream<AppendReq, AppendResp>,
 ): Promise<AppendResp> {
-  const { actor } = writerOf(ports, call.metadata);
+  const { actor } = await writerOf(ports, call.metadata);
   const proposals = new Proposals();
   let options: AppendReq.Options | undefined;
   for await (const request of call as AsyncIterable<AppendReq>) {
@@ -279,6 +281,8 @@ function takeAppends(
     finish();
   });
   call.on('error', () => {}).once('cancelled', () => gone.abort());
+  if (call.cancelled) gone.abort();
+  if (closing.aborted) leave();
   closing.addEventListener('abort', leave, { once: true });
   call.once('close', () => closing.removeEventListener('abort', leave));
 }
@@ -294,6 +298,13 @@ function supportedMethods() {
     method('event_store.client.server_features.serverfeatures', 'getsupportedmethods'),
   ];
   return new featuresPb.SupportedMethods().setMethodsList(methods).setEventStoreServerVersion(PROTOCOL_VERSION);
+}
+
+/** Where clients shall come to. Who listens on all addresses has none to name, but the caller has found one. */
+export function reachedBy(call: { getHost(): string }, { host, port }: { host: string; port: number }) {
+  if (!['0.0.0.0', '::', '[::]'].includes(host)) return { host, port };
+  const [, asked, at] = /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(call.getHost()) ?? [];
+  return { host: asked ?? host, port: at === undefined ? port : Number(at) };
 }
 
 /** A cluster of one, which leads. */

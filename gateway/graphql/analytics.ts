@@ -23,9 +23,12 @@ export class MatchesOfDay {
   @Field(() => String) game!: string;
   @Field(() => Int) settled!: number;
   @Field(() => Int) voided!: number;
+  @Field(() => Int, { description: 'Taken back on this day, whenever they were settled.' }) reversed!: number;
 }
 
-@ObjectType()
+const REVERSALS = 'A match that was reversed counts back on the day of its reversal.';
+
+@ObjectType({ description: REVERSALS })
 export class AgentPerformance {
   @Field(() => String) agentId!: string;
   @Field(() => String) game!: string;
@@ -71,7 +74,7 @@ export class ResourceUse {
   @Field(() => Float) peakMemoryBytes!: number;
 }
 
-@ObjectType()
+@ObjectType({ description: REVERSALS })
 export class Revenue {
   @Field(() => String) day!: string;
   @Field(() => String) currency!: string;

@@ -1,16 +1,9 @@
 import { Inject } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { Args, Context, Field, Mutation, ObjectType, Query, Resolver } from '@nestjs/graphql';
-import {
-  type AccountEvent,
-  IssueApiKey,
-  type KeyScope,
-  keyScopes,
-  keysFrom,
-  RevokeApiKey,
-} from '../../services/accounts/index.js';
-import { AgonError, actsFor, type Handled } from '../../services/kernel/index.js';
-import { metaOf, type RequestContext } from '../auth/actor.js';
+import { IssueApiKey, type KeyScope, keyScopes, RevokeApiKey } from '../../services/accounts/index.js';
+import type { Handled } from '../../services/kernel/index.js';
+import { assertMayRead, metaOf, type RequestContext } from '../auth/actor.js';
 import { newApiKey } from '../auth/api-key.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { Receipt } from './types.js';
@@ -45,15 +38,14 @@ export class ApiKeys {
     @Inject(CommandBus) private readonly commands: CommandBus,
   ) {}
 
-  @Query(() => [ApiKey])
+  @Query(() => [ApiKey], { description: 'Those in force, and the last that were revoked.' })
   async apiKeys(
     @Args('accountId', { type: () => String }) accountId: string,
     @Context() context: RequestContext,
   ): Promise<ApiKey[]> {
-    const { actor } = metaOf(this.ports, context, 'ListApiKeys');
-    if (!actsFor(actor, accountId)) throw new AgonError('AUTH.FORBIDDEN', `These are not your keys.`);
-    const events = (await this.ports.accountEvents(accountId)) as readonly AccountEvent[];
-    return Object.values(keysFrom(events)).map((key) => ({ ...key, agents: key.agents ?? null }));
+    assertMayRead(context, accountId);
+    const { keys } = await this.ports.identities.ports.directory.account(accountId);
+    return Object.values(keys).map((key) => ({ ...key, agents: key.agents ?? null }));
   }
 
   @Mutation(() => IssuedApiKey, { description: 'Makes an API key. Its text is shown this once.' })

@@ -32,6 +32,19 @@ export function batched<Value>(
   };
 }
 
+/** The same for what takes arguments: those who ask with the same ones are answered together. */
+export function batchedBy<Args, Value>(
+  fetch: (args: Args, keys: readonly string[]) => Promise<ReadonlyMap<string, Value>>,
+): (args: Args, key: string) => Promise<Value | undefined> {
+  const loads = new Map<string, (key: string) => Promise<Value | undefined>>();
+  return (args, key) => {
+    const name = JSON.stringify(args);
+    const load = loads.get(name) ?? batched((keys) => fetch(args, keys));
+    loads.set(name, load);
+    return load(key);
+  };
+}
+
 /** One of something for every request, known by its context. */
 export function perRequest<Made>(make: () => Made): (context: object) => Made {
   const made = new WeakMap<object, Made>();
@@ -41,6 +54,9 @@ export function perRequest<Made>(make: () => Made): (context: object) => Made {
     return known;
   };
 }
+
+export const keyed = <Row>(rows: readonly Row[], key: (row: Row) => string): Map<string, Row> =>
+  new Map(rows.map((row) => [key(row), row]));
 
 /** What belongs to each key, in the order it came. */
 export function grouped<Row>(rows: readonly Row[], key: (row: Row) => string): Map<string, Row[]> {

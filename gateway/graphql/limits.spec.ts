@@ -4,9 +4,12 @@ import { batched, grouped } from './batch.js';
 import { queryLimits, queryLimitsRule } from './limits.js';
 
 const schema = buildSchema(`
-  type Query { agents(first: Int): AgentPage! board(first: Int): [Agent!]! agent(id: String!): Agent strengths: [Agent!]! }
+  interface Node { id: ID! }
+  type Query { node(id: ID!): Node nodes(ids: [ID!]!): [Node]! everybody(first: Int, last: Int): AgentConnection! agents(first: Int): AgentPage! board(first: Int): [Agent!]! agent(id: String!): Agent strengths: [Agent!]! }
   type AgentPage { nodes: [Agent!]! }
-  type Agent { id: String! name: String! rival: Agent matches(first: Int): [Match!]! versions: [String!]! }
+  type AgentConnection { edges: [AgentEdge!]! nodes: [Agent!]! }
+  type AgentEdge { cursor: String! node: Agent! }
+  type Agent implements Node { id: ID! name: String! rival: Agent matches(first: Int): [Match!]! versions: [String!]! }
   type Match { id: String! players: [Agent!]! }
 `);
 schema.getQueryType()?.getFields().strengths &&
@@ -32,6 +35,9 @@ describe('the limits of a query', () => {
     ['a page of a size to be named', 'query ($n: Int) { agents(first: $n) { nodes { id name versions } } }'],
     ['thirty aliases', `{ ${many(30, (i) => `a${i}: agent(id: "a") { id }`)} }`],
     ['the depth that is allowed', `{ agent(id: "a") { ${rivals(queryLimits.depthMax - 2)} } }`],
+    ['a connection by its edges', '{ everybody(first: 200) { edges { cursor node { id name versions } } } }'],
+    ['a connection from its end', '{ everybody(last: 200) { edges { cursor node { id name versions } } } }'],
+    ['a hundred things by their ids', `{ nodes(ids: [${many(100, (i) => `"${i}",`)}]) { id ... on Agent { name } } }`],
     ['one dear field', '{ strengths { id } }'],
     ['what GraphiQL asks for', getIntrospectionQuery()],
   ])('let %s pass', (_name, query) => {
@@ -62,6 +68,31 @@ describe('the limits of a query', () => {
     [
       'pages of unknown size within each other',
       'query ($n: Int) { board(first: $n) { matches(first: $n) { id } } }',
+      'QUERY.TOO_COSTLY',
+    ],
+    [
+      'connections within connections',
+      '{ everybody(first: 200) { edges { node { matches(first: 200) { id } } } } }',
+      'QUERY.TOO_COSTLY',
+    ],
+    [
+      'pages from the end within each other',
+      '{ everybody(last: 200) { nodes { matches(first: 200) { id } } } }',
+      'QUERY.TOO_COSTLY',
+    ],
+    [
+      'many things by their ids, with pages in each',
+      `{ nodes(ids: [${many(100, (i) => `"${i}",`)}]) { ... on Agent { matches(first: 200) { id } } } }`,
+      'QUERY.TOO_COSTLY',
+    ],
+    [
+      'ids in a variable, with pages in each',
+      'query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Agent { matches(first: 200) { id } } } }',
+      'QUERY.TOO_COSTLY',
+    ],
+    [
+      'a page behind an interface',
+      '{ node(id: "a") { ... on Agent { matches(first: 200) { players { matches(first: 200) { id } } } } } }',
       'QUERY.TOO_COSTLY',
     ],
     ['lists within lists', '{ board { matches { players { matches { id } } } } }', 'QUERY.TOO_COSTLY'],

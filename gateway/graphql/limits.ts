@@ -4,9 +4,11 @@ import {
   type GraphQLField,
   getNamedType,
   getNullableType,
+  isInterfaceType,
   isListType,
   isObjectType,
   Kind,
+  NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
   type SelectionSetNode,
   type ValidationContext,
@@ -26,6 +28,8 @@ export const queryLimits = {
   costMax: 20_000,
 } as const;
 
+/** Arguments that say how many rows are asked for: of a page, or by their names. */
+const SIZES: readonly string[] = ['first', 'last', 'ids'];
 /** Rows to reckon with where a query does not say how many it wants. */
 const ROWS_UNSAID = 20;
 
@@ -58,12 +62,16 @@ export const queryLimitsRule: ValidationRule = (context) => ({
   },
 });
 
+/** What a query is judged by besides GraphQL's own rules, over HTTP and over WebSocket alike. */
+export const rulesFor = (introspection: boolean): ValidationRule[] =>
+  introspection ? [queryLimitsRule] : [queryLimitsRule, NoSchemaIntrospectionCustomRule];
+
 function measureOf(context: ValidationContext, operation: OperationDefinitionNode): Measure {
   const fragments = new Map<string, Measure>();
   const root = context.getSchema().getRootType(operation.operation);
   const fieldsOf = (type: string | undefined) => {
     const named = type === undefined ? undefined : context.getSchema().getType(type);
-    return isObjectType(named) ? named.getFields() : {};
+    return isObjectType(named) || isInterfaceType(named) ? named.getFields() : {};
   };
 
   function ofSelections(set: SelectionSetNode | undefined, type: string | undefined, paged: boolean): Measure {
@@ -97,7 +105,7 @@ function measureOf(context: ValidationContext, operation: OperationDefinitionNod
   }
 
   function ofField(node: FieldNode, field: GraphQLField<unknown, unknown> | undefined, paged: boolean): Measure {
-    const pages = field?.args.some(({ name }) => name === 'first') ?? false;
+    const pages = field?.args.some(({ name }) => SIZES.includes(name)) ?? false;
     const list = field !== undefined && isListType(getNullableType(field.type));
     const inner = ofSelections(node.selectionSet, field && getNamedType(field.type).name, pages && !list);
     // The list of a page has as many rows as the page was asked for, and they are counted there.
@@ -115,8 +123,12 @@ function measureOf(context: ValidationContext, operation: OperationDefinitionNod
 }
 
 /** What is in a variable is known too late, so it counts as the most that a page may have. Pages of more are refused. */
-function rowsAsked(node: FieldNode): number {
-  const value = node.arguments?.find(({ name }) => name.value === 'first')?.value;
-  if (value === undefined || value.kind === Kind.NULL) return ROWS_UNSAID;
-  return value.kind === Kind.INT ? Math.min(PAGE_MAX, Math.max(1, Number(value.value))) : PAGE_MAX;
+function rowsAsked({ arguments: given = [] }: FieldNode): number {
+  const sizes = given
+    .filter(({ name, value }) => SIZES.includes(name.value) && value.kind !== Kind.NULL)
+    .map(({ value }) => {
+      if (value.kind === Kind.LIST) return value.values.length;
+      return value.kind === Kind.INT ? Number(value.value) : PAGE_MAX;
+    });
+  return sizes.length === 0 ? ROWS_UNSAID : Math.min(PAGE_MAX, Math.max(1, ...sizes));
 }

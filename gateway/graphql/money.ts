@@ -1,12 +1,13 @@
 import { Inject } from '@nestjs/common';
-import { Args, Extensions, Query, Resolver } from '@nestjs/graphql';
-import { agentById } from '../../projections/agents/query.js';
+import { Args, Context, Extensions, Query, Resolver } from '@nestjs/graphql';
+import { agentsById } from '../../projections/agents/query.js';
 import { ledgerSums, statementOf, trialBalance } from '../../projections/balances/query.js';
-import { AgonError, newMeta, SYSTEM } from '../../services/kernel/index.js';
-import { afford, pursesOf, type WalletState } from '../../services/wallet/index.js';
+import { AgonError, newMeta, ownerOf, SYSTEM } from '../../services/kernel/index.js';
+import { afford, pursesOf, spentOn, type WalletState } from '../../services/wallet/index.js';
+import { assertMayRead, type RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
-import { connection, FIRST, TEXT } from './queries.js';
-import { SeatCost, Statement, TrialBalance, Wallet } from './types.js';
+import { PAGE, type PageArgs, pageIn, toConnection } from './relay.js';
+import { PostingConnection, SeatCost, TrialBalance, Wallet } from './types.js';
 
 const AGENTS = { type: () => [String], description: 'In the order of their seats.' } as const;
 const CURRENCY = { type: () => String, defaultValue: 'PLAY' } as const;
@@ -17,7 +18,11 @@ export class Money {
   constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
 
   @Query(() => Wallet)
-  async wallet(@Args('accountId', { type: () => String }) accountId: string): Promise<Wallet> {
+  async wallet(
+    @Args('accountId', { type: () => String }) accountId: string,
+    @Context() context: RequestContext,
+  ): Promise<Wallet> {
+    assertMayRead(context, accountId);
     const state = await this.ports.walletOf(accountId);
     const purses = pursesOf(state, this.ports.clock()).map(({ currency, ...cents }) => ({ currency, ...texts(cents) }));
     const budgets = state.budgets.map(({ currency, agentId = null, ...budget }) => ({
@@ -27,23 +32,24 @@ export class Money {
       perDayCents: budget.perDayCents?.toString() ?? null,
       totalCents: budget.totalCents?.toString() ?? null,
       spentCents: budget.spentCents.toString(),
+      spentTodayCents: spentOn(budget, this.ports.clock().slice(0, 10)).toString(),
     }));
     return { accountId, purses, frozen: state.freezes.length > 0, budgets };
   }
 
-  @Query(() => Statement, { description: "What happened to a player's money, oldest first." })
+  @Query(() => PostingConnection, { description: "What happened to a player's money, oldest first." })
   async statement(
     @Args('accountId', { type: () => String }) accountId: string,
     @Args('currency', CURRENCY) currency: string,
-    @Args('first', FIRST) first?: number,
-    @Args('after', TEXT) after?: string,
+    @Context() context: RequestContext,
+    @Args(PAGE) page: PageArgs,
   ) {
-    const page = await statementOf(this.ports.database, { accountId, currency, first, after });
-    const rows = page.rows.map((row) => ({
+    assertMayRead(context, accountId);
+    const found = await statementOf(this.ports.database, { ...pageIn(page), accountId, currency });
+    return toConnection(found, (row) => ({
       ...row,
       ...texts({ position: row.position, amountCents: row.amountCents }),
     }));
-    return connection({ ...page, rows });
   }
 
   @Extensions({ cost: 500 })
@@ -64,14 +70,18 @@ export class Money {
     @Args('agents', AGENTS) agents: string[],
     @Args('stakeCents', { type: () => String, defaultValue: '0' }) stakeCents: string,
     @Args('currency', CURRENCY) currency: string,
+    @Context() context: RequestContext,
   ): Promise<SeatCost[]> {
+    // Why somebody could not pay is theirs to know.
+    for (const agentId of agents) assertMayRead(context, ownerOf(agentId));
     const { computeCents, clock } = this.ports;
     const wallets = new Map<string, WalletState>();
+    const known = await agentsById(this.ports.database, agents);
     const costs: SeatCost[] = [];
     for (const agentId of agents) {
-      const agent = await agentById(this.ports.database, agentId);
-      if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}.`);
-      const { ownerId: accountId } = agent;
+      if (!known.some((each) => each.agentId === agentId))
+        throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}.`);
+      const accountId = ownerOf(agentId);
       const before = wallets.get(accountId) ?? (await this.ports.walletOf(accountId));
       const cost = { agentId, stakeCents, currency, computeCents };
       const { state, refusal } = afford(before, accountId, cost, newMeta(SYSTEM, { id: agentId, clock }));

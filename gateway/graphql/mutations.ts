@@ -1,7 +1,8 @@
 import { Inject } from '@nestjs/common';
 import { CommandBus } from '@nestjs/cqrs';
 import { Args, Context, Mutation, Resolver } from '@nestjs/graphql';
-import { accountById, agentById } from '../../projections/agents/query.js';
+import { accountById, agentsById } from '../../projections/agents/query.js';
+import type { AgentRow } from '../../projections/agents/table.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
 import { agentIdOf } from '../../services/agents/index.js';
 import { type MatchProposed, ProposeMatch, ReverseMatch, VoidMatch } from '../../services/arena/index.js';
@@ -12,11 +13,12 @@ import {
   canonical,
   derivedId,
   type Handled,
+  ownerOf,
   seatRuntimeNamed,
 } from '../../services/kernel/index.js';
 import { RevokeRunner } from '../../services/runners/index.js';
 import { FreezeWallet, GrantCredits, SetBudget, UnfreezeWallet } from '../../services/wallet/index.js';
-import { metaOf, type RequestContext } from '../auth/actor.js';
+import { assertActsOn, metaOf, type RequestContext } from '../auth/actor.js';
 import { type Plans, plansOf } from '../plans.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { submitCode } from '../submit.js';
@@ -37,7 +39,7 @@ export class Mutations {
   }
 
   @Mutation(() => Receipt, { description: 'Registers an owner of agents.' })
-  registerOwner(
+  async registerOwner(
     @Args('accountId', text()) accountId: string,
     @Args('displayName', text()) displayName: string,
     @Context() context: RequestContext,
@@ -68,6 +70,7 @@ export class Mutations {
     @Context() context: RequestContext,
   ) {
     const meta = this.meta(context, 'SubmitAgent');
+    assertActsOn(context, agentIdOf(ownerId, name), 'SubmitAgent');
     await this.assertOwner(ownerId);
     for (const game of games) this.assertGame(game);
     const submission = { ownerId, name, games, source, runtime: runtimeName };
@@ -98,7 +101,8 @@ export class Mutations {
     const known = await this.ports.proposalOf(matchId);
     if (known) return repeatedProposal(known, asked);
     this.ports.assertSeats(game, agents.length);
-    const seats = await Promise.all(agents.map((agentId) => this.seatOf(agentId, game)));
+    const players = await agentsById(this.ports.database, agents);
+    const seats = agents.map((agentId) => seatOf(players, agentId, game));
     const { rakeBps, disputeWindowMs, computeCents } = this.ports;
     const data = {
       ...{ matchId, game, seed: asked.seed, seats, stakeCents, currency, rakeBps, disputeWindowMs },
@@ -183,16 +187,6 @@ export class Mutations {
     return { id, events: handled.events.map((event) => event.type), position, repeated };
   }
 
-  private async seatOf(agentId: string, game: string) {
-    const agent = await agentById(this.ports.database, agentId);
-    if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}.`);
-    if (!agent.games.includes(game)) {
-      throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${agent.games.join(', ')}, not ${game}.`);
-    }
-    const { ownerId: accountId, version, codeDigest } = agent;
-    return { agentId, accountId, version, codeDigest, runtime: seatRuntimeNamed(agent.runtime) };
-  }
-
   private async assertOwner(accountId: string): Promise<void> {
     if (await accountById(this.ports.database, accountId)) return;
     throw new AgonError('ACCOUNTS.UNKNOWN', `There is no account ${accountId}. Register it first.`);
@@ -204,6 +198,17 @@ export class Mutations {
       throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${games.join(', ')}.`);
     }
   }
+}
+
+function seatOf(known: readonly AgentRow[], agentId: string, game: string) {
+  const agent = known.find((each) => each.agentId === agentId);
+  if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}.`);
+  if (!agent.games.includes(game)) {
+    throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${agent.games.join(', ')}, not ${game}.`);
+  }
+  const { version, codeDigest } = agent;
+  // Whose money is staked follows from the agent's id: a read model may be wrong about what it shows, never about that.
+  return { agentId, accountId: ownerOf(agentId), version, codeDigest, runtime: seatRuntimeNamed(agent.runtime) };
 }
 
 function bountyOf(matchId: string, amountCents: string | undefined, sponsorId: string | undefined) {

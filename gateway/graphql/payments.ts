@@ -4,17 +4,10 @@ import { CommandBus } from '@nestjs/cqrs';
 import { Args, Context, Field, Int, Mutation, ObjectType, Query, Resolver } from '@nestjs/graphql';
 import { accountById } from '../../projections/agents/query.js';
 import { listPayments, payerById, paymentById } from '../../projections/payments/query.js';
-import type { PaymentRow } from '../../projections/payments/table.js';
-import {
-  AgonError,
-  actsFor,
-  type Command,
-  type CommandMeta,
-  derivedId,
-  type Handled,
-} from '../../services/kernel/index.js';
+import { AgonError, type Command, type CommandMeta, derivedId, type Handled } from '../../services/kernel/index.js';
 import {
   AskWithdrawal,
+  CancelWithdrawal,
   creditPacks,
   EndPlan,
   OFFER_CURRENCY,
@@ -29,22 +22,32 @@ import {
   realCurrency,
 } from '../../services/payments/index.js';
 import { BuyCredits } from '../../services/wallet/index.js';
-import { metaOf, type RequestContext } from '../auth/actor.js';
+import { assertMayRead, metaOf, type RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS, providerIn } from '../ports.js';
-import { PageInfo, Receipt } from './types.js';
+import { connectionOf, Node, PAGE, type PageArgs, pageIn, toConnection } from './relay.js';
+import { paymentOf } from './shown.js';
+import { Receipt } from './types.js';
 
 const WAIT_MS = 15_000;
 const BEAT_MS = 10;
 const text = (description?: string) => ({ type: () => String, ...(description ? { description } : {}) });
 
-@ObjectType({ description: 'Money on its way in (a checkout) or out (a withdrawal).' })
-export class Payment {
+@ObjectType({ implements: () => [Node], description: 'Money on its way in (a checkout) or out (a withdrawal).' })
+export class Payment extends Node {
   @Field(() => String) paymentId!: string;
   @Field(() => String) accountId!: string;
   @Field(() => String, { description: 'deposit, credits, plan or withdrawal.' }) kind!: string;
   @Field(() => String) amountCents!: string;
   @Field(() => String) currency!: string;
-  @Field(() => String) status!: string;
+  @Field(() => String, {
+    description:
+      'requested, open, received, refund_requested, refund_refused, partly_refunded, refunded, disputed, charged_back, failed; of a withdrawal: asked, requested, stopped, refused, paid, partly_reversed, reversed, failed.',
+  })
+  status!: string;
+  @Field(() => String, {
+    description: 'What of it went back, by refunds and disputes that stand; of a withdrawal, what came back of it.',
+  })
+  returnedCents!: string;
   @Field(() => String, { nullable: true, description: 'Where an open checkout is paid.' }) url!: string | null;
   @Field(() => String) detail!: string;
   @Field(() => String) requestedAt!: string;
@@ -52,10 +55,7 @@ export class Payment {
 }
 
 @ObjectType()
-export class PaymentPage {
-  @Field(() => [Payment]) nodes!: readonly Payment[];
-  @Field(() => PageInfo) pageInfo!: PageInfo;
-}
+export class PaymentConnection extends connectionOf(Payment, 'Payment') {}
 
 @ObjectType({ description: 'A plan, and what it allows.' })
 export class PlanOffer {
@@ -109,22 +109,19 @@ export class PaymentsResolver {
     return creditPacks;
   }
 
-  @Query(() => PaymentPage, { description: 'Newest first.' })
+  @Query(() => PaymentConnection, { description: 'Newest first.' })
   async payments(
     @Args('accountId', text()) accountId: string,
-    @Args('first', { type: () => Int, nullable: true }) first: number | undefined,
-    @Args('after', { type: () => String, nullable: true }) after: string | undefined,
+    @Args(PAGE) page: PageArgs,
     @Context() context: RequestContext,
   ) {
-    this.assertActsFor(context, accountId);
-    const page = await listPayments(this.ports.database, { accountId, first, after });
-    const pageInfo = { hasNextPage: page.next !== undefined, endCursor: page.next ?? null };
-    return { nodes: page.rows.map(shown), pageInfo };
+    assertMayRead(context, accountId);
+    return toConnection(await listPayments(this.ports.database, { ...pageIn(page), accountId }), paymentOf);
   }
 
   @Query(() => Payer)
   async payer(@Args('accountId', text()) accountId: string, @Context() context: RequestContext) {
-    this.assertActsFor(context, accountId);
+    assertMayRead(context, accountId);
     const row = await payerById(this.ports.database, accountId);
     return { ...row, plan: planInForce(row) };
   }
@@ -233,6 +230,20 @@ export class PaymentsResolver {
     return this.settled(withdrawalId, ['asked', 'requested']);
   }
 
+  @Mutation(() => Payment, {
+    description: 'Stops a withdrawal that is not paid yet, and gives the money back. For staff.',
+  })
+  async cancelWithdrawal(
+    @Args('accountId', text()) accountId: string,
+    @Args('withdrawalId', text()) withdrawalId: string,
+    @Args('reason', { ...text(), defaultValue: 'cancelled' }) reason: string,
+    @Context() context: RequestContext,
+  ) {
+    const meta = this.meta(context, 'CancelWithdrawal');
+    await this.send(withdrawalId, new CancelWithdrawal({ accountId, withdrawalId, reason }, meta));
+    return this.settled(withdrawalId, ['asked', 'requested']);
+  }
+
   private async checkout(context: RequestContext, accountId: string, order: Order): Promise<Payment> {
     providerIn(this.ports);
     const meta = this.meta(context, 'RequestCheckout');
@@ -247,7 +258,7 @@ export class PaymentsResolver {
     const look = () => paymentById(this.ports.database, paymentId);
     const row = await this.until(look, (found) => found !== undefined && !waiting.includes(found.status));
     if (!row) throw new AgonError('PAYMENTS.UNKNOWN', `There is no payment ${paymentId} yet. Look again in a moment.`);
-    return shown(row);
+    return paymentOf(row);
   }
 
   private async until<T>(look: () => Promise<T>, good: (found: T) => boolean): Promise<T> {
@@ -269,13 +280,6 @@ export class PaymentsResolver {
     return { id, events: events.map((event) => event.type), position, repeated };
   }
 
-  private assertActsFor(context: RequestContext, accountId: string): void {
-    const { actor } = metaOf(this.ports, context, 'read');
-    if (!actsFor(actor, accountId)) {
-      throw new AgonError('AUTH.FORBIDDEN', `${actor.role} ${actor.id} may not see the payments of ${accountId}.`);
-    }
-  }
-
   private async assertOwner(accountId: string): Promise<void> {
     if (await accountById(this.ports.database, accountId)) return;
     throw new AgonError('ACCOUNTS.UNKNOWN', `There is no account ${accountId}. Register it first.`);
@@ -287,5 +291,3 @@ function real(currency: string) {
   if (parsed.success) return parsed.data;
   throw new AgonError('PAYMENTS.BAD_CURRENCY', `${currency} is not one of ${realCurrency.options.join(', ')}.`);
 }
-
-const shown = (row: PaymentRow): Payment => ({ ...row, amountCents: row.amountCents.toString() });

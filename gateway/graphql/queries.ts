@@ -1,114 +1,157 @@
 import { Inject } from '@nestjs/common';
-import { Args, Context, Int, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
-import { agentById, listAgents, versionsOf } from '../../projections/agents/query.js';
+import { Args, Context, Extensions, ID, Query, Resolver } from '@nestjs/graphql';
+import { listAccounts, listAgents } from '../../projections/agents/query.js';
 import { balancesOf, listBalances } from '../../projections/balances/query.js';
-import type { BalanceRow } from '../../projections/balances/table.js';
-import { PAGE_MAX, type Page } from '../../projections/engine/page.js';
-import { listMatches, matchById, turnsOf } from '../../projections/matches/query.js';
-import type { MatchRow } from '../../projections/matches/table.js';
-import type { RequestContext } from '../auth/actor.js';
+import { countOpenMatches, listMatches } from '../../projections/matches/query.js';
+import { listRunners } from '../../projections/runners/query.js';
+import { AgonError } from '../../services/kernel/index.js';
+import { assertMayRead, assertStaffReads, type RequestContext, seesWhatIsOf } from '../auth/actor.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
-import { batched, grouped, perRequest } from './batch.js';
-import { Agent, AgentPage, AgentVersion, BalancePage, Match, MatchPage, Turn } from './types.js';
+import { Loaders } from './loaders.js';
+import { fromGlobalId, Node, PAGE, type PageArgs, pageIn, toConnection, wholePage } from './relay.js';
+import { accountOf, agentOf, matchOf, paymentOf, projectionOf, runnerOf, versionOf } from './shown.js';
+import {
+  Account,
+  AccountConnection,
+  Agent,
+  AgentConnection,
+  BalanceConnection,
+  Match,
+  MatchConnection,
+  Queue,
+  Runner,
+  RunnerConnection,
+} from './types.js';
 
-export const FIRST = { type: () => Int, nullable: true, description: `1 to ${PAGE_MAX}; 20 when left out.` } as const;
-export const TEXT = { type: () => String, nullable: true } as const;
+const TEXT = { type: () => String, nullable: true } as const;
+const KEY = { type: () => String } as const;
+const NODES_MAX = 100;
 
 /** Everything that can be read. */
 @Resolver()
 export class Queries {
-  constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
+  constructor(
+    @Inject(PORTS) private readonly ports: GatewayPorts,
+    @Inject(Loaders) private readonly loaders: Loaders,
+  ) {}
+
+  @Query(() => Node, { nullable: true, description: 'Whatever has this id; null if there is none, or not for you.' })
+  node(@Args('id', { type: () => ID }) id: string, @Context() context: RequestContext) {
+    return this.#find(id, context);
+  }
+
+  @Query(() => [Node], { nullable: 'items', description: `In the order of the ids, of which there are at most 100.` })
+  nodes(@Args('ids', { type: () => [ID] }) ids: string[], @Context() context: RequestContext) {
+    if (ids.length > NODES_MAX) throw new AgonError('QUERY.BAD_PAGE', `At most ${NODES_MAX} ids at a time.`);
+    return Promise.all(ids.map((id) => this.#find(id, context)));
+  }
 
   @Query(() => [String], { description: 'The games that are played here.' })
   games() {
     return this.ports.games;
   }
 
-  @Query(() => AgentPage)
-  async agents(
-    @Args('first', FIRST) first?: number,
-    @Args('after', TEXT) after?: string,
-    @Args('ownerId', TEXT) ownerId?: string,
-  ) {
-    return connection(await listAgents(this.ports.database, { first, after, ...(ownerId ? { ownerId } : {}) }));
+  @Query(() => AccountConnection)
+  async accounts(@Args(PAGE) page: PageArgs) {
+    return toConnection(await listAccounts(this.ports.database, page), accountOf);
+  }
+
+  @Query(() => Account, { nullable: true })
+  async account(@Args('accountId', KEY) accountId: string, @Context() context: RequestContext) {
+    return shownIf(await this.loaders.of(context).account(accountId), accountOf);
+  }
+
+  @Query(() => AgentConnection)
+  async agents(@Args(PAGE) page: PageArgs, @Args('ownerId', TEXT) ownerId?: string) {
+    const only = ownerId ? { ownerId } : {};
+    return toConnection(await listAgents(this.ports.database, { ...pageIn(page), ...only }), agentOf);
   }
 
   @Query(() => Agent, { nullable: true })
-  agent(@Args('agentId', { type: () => String }) agentId: string) {
-    return agentById(this.ports.database, agentId);
+  async agent(@Args('agentId', KEY) agentId: string, @Context() context: RequestContext) {
+    return shownIf(await this.loaders.of(context).agent(agentId), agentOf);
   }
 
-  @Query(() => MatchPage, { description: 'Newest first.' })
+  @Query(() => MatchConnection, { description: 'Newest first.' })
   async matches(
-    @Args('first', FIRST) first?: number,
-    @Args('after', TEXT) after?: string,
+    @Args(PAGE) page: PageArgs,
     @Args('game', TEXT) game?: string,
     @Args('status', TEXT) status?: string,
     @Args('agentId', TEXT) agentId?: string,
   ) {
-    const page = await listMatches(this.ports.database, { first, after, game, status, agentId });
-    return connection({ ...page, rows: page.rows.map(matchOf) });
+    const filter = { ...pageIn(page), game: game ?? undefined, status: status ?? undefined };
+    return toConnection(await listMatches(this.ports.database, { ...filter, agentId: agentId ?? undefined }), matchOf);
   }
 
   @Query(() => Match, { nullable: true })
-  async match(@Args('matchId', { type: () => String }) matchId: string) {
-    const row = await matchById(this.ports.database, matchId);
-    return row && matchOf(row);
+  async match(@Args('matchId', KEY) matchId: string, @Context() context: RequestContext) {
+    return shownIf(await this.loaders.of(context).match(matchId), matchOf);
   }
 
-  @Query(() => BalancePage, { description: 'Ledger accounts, by name and currency; or what one player has.' })
+  @Extensions({ cost: 20 })
+  @Query(() => Queue, { description: 'What waits, and what for.' })
+  queue() {
+    return countOpenMatches(this.ports.database);
+  }
+
+  @Query(() => RunnerConnection)
+  async runners(@Args(PAGE) page: PageArgs) {
+    return toConnection(await listRunners(this.ports.database, page), runnerOf);
+  }
+
+  @Query(() => Runner, { nullable: true })
+  async runner(@Args('runnerId', KEY) runnerId: string, @Context() context: RequestContext) {
+    return shownIf(await this.loaders.of(context).runner(runnerId), runnerOf);
+  }
+
+  @Query(() => BalanceConnection, { description: 'Ledger accounts, by name and currency; or what one player has.' })
   async balances(
+    @Context() context: RequestContext,
+    @Args(PAGE) page: PageArgs,
     @Args('accountId', TEXT) accountId?: string,
-    @Args('first', FIRST) first?: number,
-    @Args('after', TEXT) after?: string,
   ) {
+    if (accountId) assertMayRead(context, accountId);
+    else assertStaffReads(context);
     const { database } = this.ports;
-    const page: Page<BalanceRow> = accountId
-      ? { rows: await balancesOf(database, accountId), next: undefined }
-      : await listBalances(database, { first, after });
-    return connection({ ...page, rows: page.rows.map((row) => ({ ...row, balanceCents: `${row.balanceCents}` })) });
+    const found = accountId
+      ? wholePage(await balancesOf(database, accountId))
+      : await listBalances(database, pageIn(page));
+    return toConnection(found, (row) => ({ ...row, balanceCents: `${row.balanceCents}` }));
+  }
+
+  /** Each kind by the rule that holds for it elsewhere: an id opens nothing that a name does not. */
+  async #find(id: string, context: RequestContext): Promise<object | null> {
+    const { type, key } = fromGlobalId(id);
+    const [name = '', version] = key;
+    const load = this.loaders.of(context);
+    switch (type) {
+      case 'Account':
+        return shownIf(await load.account(name), accountOf);
+      case 'Agent':
+        return shownIf(await load.agent(name), agentOf);
+      case 'AgentVersion': {
+        const versions = (await load.versions(name)) ?? [];
+        const found = versions.find((row) => `${row.version}` === version);
+        return shownIf(found, versionOf);
+      }
+      case 'Match':
+        return shownIf(await load.match(name), matchOf);
+      case 'Runner':
+        return shownIf(await load.runner(name), runnerOf);
+      case 'Payment': {
+        const payment = await load.payment(name);
+        return payment && seesWhatIsOf(context, payment.accountId) ? paymentOf(payment) : null;
+      }
+      case 'Projection': {
+        const views = await this.ports.projections.list();
+        const found = views.find(({ view }) => view === name);
+        return shownIf(found, projectionOf);
+      }
+      default:
+        throw new AgonError('QUERY.BAD_ID', `"${id.slice(0, 80)}" is not an id that was given out here.`);
+    }
   }
 }
 
-@Resolver(() => Match)
-export class MatchFields {
-  constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
-
-  readonly #turns = perRequest(() =>
-    batched(async (matchIds) => grouped(await turnsOf(this.ports.database, matchIds), (turn) => turn.matchId)),
-  );
-
-  @ResolveField(() => [Turn])
-  async transcript(@Parent() match: Match, @Context() context: RequestContext) {
-    const rows = (await this.#turns(context)(match.matchId)) ?? [];
-    return rows.map((row) => ({ ...row, fuel: row.fuel.toString() }));
-  }
-}
-
-@Resolver(() => Agent)
-export class AgentFields {
-  constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
-
-  readonly #versions = perRequest(() =>
-    batched(async (agentIds) => grouped(await versionsOf(this.ports.database, agentIds), (each) => each.agentId)),
-  );
-
-  @ResolveField(() => [AgentVersion])
-  async versions(@Parent() agent: Agent, @Context() context: RequestContext) {
-    return (await this.#versions(context)(agent.agentId)) ?? [];
-  }
-}
-
-export const connection = <Row>(page: Page<Row>) => ({
-  nodes: page.rows,
-  pageInfo: { hasNextPage: page.next !== undefined, endCursor: page.next ?? null },
-});
-
-/** Whoever knows the seed of a match that is being played knows what its dice will show. */
-const matchOf = (row: MatchRow) => ({
-  ...row,
-  seed: row.endedAt === null ? null : row.seed,
-  stakeCents: row.stakeCents.toString(),
-  potCents: row.potCents.toString(),
-  rakeCents: row.rakeCents.toString(),
-});
+const shownIf = <Row, T>(row: Row | undefined, shown: (row: Row) => T): T | null =>
+  row === undefined ? null : shown(row);

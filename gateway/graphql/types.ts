@@ -1,9 +1,22 @@
 import { Field, Float, Int, ObjectType } from '@nestjs/graphql';
+import { connectionOf, Node } from './relay.js';
 
 // Money is a string of whole cents: GraphQL's Int has 32 bits, and a Float would round.
 
-@ObjectType({ description: 'An agent: code that plays, under an owner and a name.' })
-export class Agent {
+const NODE = { implements: () => [Node] } as const;
+
+@ObjectType({ ...NODE, description: 'An owner of agents.' })
+export class Account extends Node {
+  @Field(() => String) accountId!: string;
+  @Field(() => String) displayName!: string;
+  @Field(() => String) registeredAt!: string;
+}
+
+@ObjectType()
+export class AccountConnection extends connectionOf(Account, 'Account') {}
+
+@ObjectType({ ...NODE, description: 'An agent: code that plays, under an owner and a name.' })
+export class Agent extends Node {
   @Field(() => String) agentId!: string;
   @Field(() => String) ownerId!: string;
   @Field(() => String) name!: string;
@@ -15,8 +28,9 @@ export class Agent {
   @Field(() => String) updatedAt!: string;
 }
 
-@ObjectType()
-export class AgentVersion {
+@ObjectType(NODE)
+export class AgentVersion extends Node {
+  @Field(() => String) agentId!: string;
   @Field(() => Int) version!: number;
   @Field(() => String) codeDigest!: string;
   @Field(() => Int) codeBytes!: number;
@@ -24,16 +38,10 @@ export class AgentVersion {
 }
 
 @ObjectType()
-export class PageInfo {
-  @Field(() => Boolean) hasNextPage!: boolean;
-  @Field(() => String, { nullable: true }) endCursor!: string | null;
-}
+export class AgentConnection extends connectionOf(Agent, 'Agent') {}
 
 @ObjectType()
-export class AgentPage {
-  @Field(() => [Agent]) nodes!: readonly Agent[];
-  @Field(() => PageInfo) pageInfo!: PageInfo;
-}
+export class AgentVersionConnection extends connectionOf(AgentVersion, 'AgentVersion') {}
 
 @ObjectType()
 export class Seat {
@@ -53,8 +61,38 @@ export class Turn {
   @Field(() => String, { description: 'Deterministic compute spent on it.' }) fuel!: string;
 }
 
-@ObjectType({ description: 'A match, from proposal to settlement.' })
-export class Match {
+@ObjectType()
+export class TurnConnection extends connectionOf(Turn, 'Turn') {}
+
+@ObjectType({ description: 'A match in the hands of a runner.' })
+export class Lease {
+  @Field(() => String) matchId!: string;
+  @Field(() => String) runnerId!: string;
+  @Field(() => Int) attempt!: number;
+  @Field(() => String, { description: 'When it is taken back, unless the runner says that it is at work.' })
+  leaseUntil!: string;
+}
+
+@ObjectType()
+export class LeaseConnection extends connectionOf(Lease, 'Lease') {}
+
+@ObjectType({ ...NODE, description: 'Plays matches, and signs for how they came out.' })
+export class Runner extends Node {
+  @Field(() => String) runnerId!: string;
+  @Field(() => String, { description: 'Ed25519, in hexadecimal.' }) publicKey!: string;
+  @Field(() => String, { description: 'registered or revoked.' }) status!: string;
+  @Field(() => String, { description: 'Why it was revoked; empty while it is trusted.' }) reason!: string;
+  @Field(() => String) registeredAt!: string;
+  @Field(() => String, { description: 'When it last claimed, kept or reported a match.' }) seenAt!: string;
+  @Field(() => Int) claimed!: number;
+  @Field(() => Int) played!: number;
+}
+
+@ObjectType()
+export class RunnerConnection extends connectionOf(Runner, 'Runner') {}
+
+@ObjectType({ ...NODE, description: 'A match, from proposal to settlement.' })
+export class Match extends Node {
   @Field(() => String) matchId!: string;
   @Field(() => String) game!: string;
   @Field(() => String, { nullable: true, description: 'Told when the match is over.' }) seed!: string | null;
@@ -74,9 +112,23 @@ export class Match {
 }
 
 @ObjectType()
-export class MatchPage {
-  @Field(() => [Match]) nodes!: readonly Match[];
-  @Field(() => PageInfo) pageInfo!: PageInfo;
+export class MatchConnection extends connectionOf(Match, 'Match') {}
+
+@ObjectType({ description: 'An agent that waits for an opponent.' })
+export class WaitingAgent {
+  @Field(() => String) agentId!: string;
+  @Field(() => String) accountId!: string;
+  @Field(() => String) game!: string;
+  @Field(() => String) stakeCents!: string;
+  @Field(() => String) currency!: string;
+  @Field(() => String, { description: 'What it waits for.' }) reason!: string;
+}
+
+@ObjectType({ description: 'What waits, and what for. Each match says its reason.' })
+export class Queue {
+  @Field(() => Int, { description: 'Waiting for stakes.' }) proposed!: number;
+  @Field(() => Int, { description: 'Waiting for a runner.' }) ready!: number;
+  @Field(() => Int, { description: 'In the hands of a runner.' }) playing!: number;
 }
 
 @ObjectType({ description: 'Glicko-2: a rating, and how certain it is.' })
@@ -106,6 +158,9 @@ export class Standing {
 }
 
 @ObjectType()
+export class StandingConnection extends connectionOf(Standing, 'Standing') {}
+
+@ObjectType()
 export class RatingChange {
   @Field(() => String) season!: string;
   @Field(() => String, { description: 'Of the settlement in the log.' }) position!: string;
@@ -118,6 +173,9 @@ export class RatingChange {
   @Field(() => Float) volatility!: number;
   @Field(() => String) at!: string;
 }
+
+@ObjectType()
+export class RatingChangeConnection extends connectionOf(RatingChange, 'RatingChange') {}
 
 @ObjectType({ description: 'How an agent stood at a moment of the past.' })
 export class PastRating extends RatingChange {
@@ -133,7 +191,13 @@ export class HeadToHead {
   @Field(() => Int) losses!: number;
 }
 
-@ObjectType({ description: 'Bradley-Terry strength with the interval of a hundred resamplings, 2.5 to 97.5 percent.' })
+@ObjectType()
+export class HeadToHeadConnection extends connectionOf(HeadToHead, 'HeadToHead') {}
+
+@ObjectType({
+  description:
+    'Bradley-Terry strength by a hundred resamplings. All intervals hold at once, with 95 percent confidence.',
+})
 export class Strength {
   @Field(() => String) agentId!: string;
   @Field(() => Float, { description: 'On the scale of Elo, with the mean of all at 1500.' }) rating!: number;
@@ -141,22 +205,28 @@ export class Strength {
   @Field(() => Float) high!: number;
 }
 
+// Where the store gives byte offsets for positions, they pass 32 bits; none passes what a double holds exactly.
+const POSITION = 'Of the log.';
+
 @ObjectType()
 export class Build {
   @Field(() => String, { description: 'building or swapping.' }) phase!: string;
-  @Field(() => Int) position!: number;
-  @Field(() => Int) total!: number;
+  @Field(() => Float, { description: POSITION }) position!: number;
+  @Field(() => Float, { description: 'The end of the log, as a position.' }) total!: number;
   @Field(() => Int) eventsPerSecond!: number;
   @Field(() => Int) secondsLeft!: number;
+  /** Shown by a resolver, which asks who wants to know. */
+  trouble!: string | null;
 }
 
-@ObjectType({ description: 'A view of the log, and how far it has come.' })
-export class Projection {
+@ObjectType({ ...NODE, description: 'A view of the log, and how far it has come.' })
+export class Projection extends Node {
   @Field(() => String) view!: string;
   @Field(() => Int, { description: 'Of the code.' }) version!: number;
   @Field(() => Int, { nullable: true, description: 'Of the rows that serve.' }) servingVersion!: number | null;
-  @Field(() => Int) position!: number;
-  @Field(() => Int) lagEvents!: number;
+  @Field(() => Float, { description: POSITION }) position!: number;
+  @Field(() => Float, { description: 'How many positions behind: events, or bytes of EventStoreDB’s log.' })
+  lagEvents!: number;
   @Field(() => Int) deadLetters!: number;
   @Field(() => Build, { nullable: true, description: 'What is being built beside it.' }) build!: Build | null;
 }
@@ -164,13 +234,32 @@ export class Projection {
 @ObjectType({ description: 'An event that a view could not take in.' })
 export class DeadLetter {
   @Field(() => String) group!: string;
-  @Field(() => Int) position!: number;
+  @Field(() => Float, { description: POSITION }) position!: number;
   @Field(() => String) eventId!: string;
   @Field(() => String) type!: string;
   @Field(() => Int) version!: number;
   @Field(() => String) code!: string;
   @Field(() => String) message!: string;
 }
+
+@ObjectType({ description: 'An event that a policy gave up on, with the reason.' })
+export class BusLetter {
+  @Field(() => String) group!: string;
+  @Field(() => Float) position!: number;
+  @Field(() => String) eventId!: string;
+  @Field(() => Int) attempts!: number;
+  @Field(() => String) code!: string;
+  @Field(() => String) message!: string;
+}
+
+@ObjectType({ description: 'What became of dead letters that were handed out again.' })
+export class Replayed {
+  @Field(() => [BusLetter]) done!: BusLetter[];
+  @Field(() => [BusLetter], { description: 'What failed again, with the new reason.' }) left!: BusLetter[];
+}
+
+@ObjectType()
+export class DeadLetterConnection extends connectionOf(DeadLetter, 'DeadLetter') {}
 
 @ObjectType({ description: 'An account of the ledger, such as player:<name>, escrow or house:rake.' })
 export class Balance {
@@ -180,10 +269,7 @@ export class Balance {
 }
 
 @ObjectType()
-export class BalancePage {
-  @Field(() => [Balance]) nodes!: readonly Balance[];
-  @Field(() => PageInfo) pageInfo!: PageInfo;
-}
+export class BalanceConnection extends connectionOf(Balance, 'Balance') {}
 
 @ObjectType({ description: 'A line of the ledger. The lines of one position sum to zero.' })
 export class Posting {
@@ -197,10 +283,7 @@ export class Posting {
 }
 
 @ObjectType()
-export class Statement {
-  @Field(() => [Posting]) nodes!: readonly Posting[];
-  @Field(() => PageInfo) pageInfo!: PageInfo;
-}
+export class PostingConnection extends connectionOf(Posting, 'Posting') {}
 
 @ObjectType({ description: 'All accounts of a currency. They sum to zero.' })
 export class TrialBalance {
@@ -227,7 +310,8 @@ export class Budget {
   @Field(() => String, { nullable: true }) perRunCents!: string | null;
   @Field(() => String, { nullable: true }) perDayCents!: string | null;
   @Field(() => String, { nullable: true }) totalCents!: string | null;
-  @Field(() => String) spentCents!: string;
+  @Field(() => String, { description: 'Since it was set.' }) spentCents!: string;
+  @Field(() => String, { description: 'Today, in UTC.' }) spentTodayCents!: string;
 }
 
 @ObjectType({ description: 'A wallet, folded from its own events.' })
@@ -253,6 +337,6 @@ export class SeatCost {
 export class Receipt {
   @Field(() => String) id!: string;
   @Field(() => [String]) events!: readonly string[];
-  @Field(() => Int, { description: 'Its place in the log.' }) position!: number;
+  @Field(() => Float, { description: 'Its place in the log.' }) position!: number;
   @Field(() => Boolean, { description: 'True when the same request had been carried out before.' }) repeated!: boolean;
 }

@@ -13,6 +13,7 @@ import {
   type Actor,
   AgonError,
   type Artifacts,
+  type Cause,
   type Clock,
   type Command,
   type CommandMeta,
@@ -24,6 +25,7 @@ import {
   invariant,
   isAgonError,
   isSignedBy,
+  newMeta,
   runnerIdOf,
   upcasterOf,
 } from '../../services/kernel/index.js';
@@ -66,7 +68,7 @@ export const registrationText = (publicKey: string, time: string): string =>
 
 /** Makes a key known as a runner, and takes back what its holder had in hand and has lost. Returns the runner's id. */
 export async function registerRunner(ports: DeskPorts, registration: Registration): Promise<string> {
-  const { queue, clock, ids, execute } = ports;
+  const { store, queue, clock, execute } = ports;
   const { publicKey, time, signature, holding } = registration;
   if (!isSignedBy(publicKey, registrationText(publicKey, time), signature)) {
     throw new AgonError('RUNNERS.BAD_SIGNATURE', 'The registration is not signed by its key.');
@@ -77,12 +79,15 @@ export async function registerRunner(ports: DeskPorts, registration: Registratio
   }
   const runnerId = runnerIdOf(publicKey);
   const meta = newMetaOf(runnerId, clock);
-  await execute(new RegisterRunner({ runnerId, publicKey }, meta(ids())));
+  // The id is that of the place in the stream: a key that was revoked since does not pass for one that came before.
+  const { revision = -1 } = (await store.head(`runner-${runnerId}`)) ?? {};
+  await execute(new RegisterRunner({ runnerId, publicKey }, meta(derivedId('register', runnerId, revision))));
   const kept = new Set(holding.map(({ matchId, attempt }) => `${matchId}/${attempt}`));
   for (const { matchId, attempt } of queue.leasesOf(runnerId)) {
     if (kept.has(`${matchId}/${attempt}`)) continue;
     const data = { matchId, runnerId, attempt, reason: RESTARTED };
-    await unlessLost(execute(new FailAttempt(data, meta(derivedId('fail', matchId, runnerId, attempt)))));
+    const id = derivedId('fail', matchId, runnerId, attempt);
+    await unlessLost(execute(new FailAttempt(data, meta(id, queue.causeOf(matchId)))));
   }
   return runnerId;
 }
@@ -94,7 +99,9 @@ export async function registerRunner(ports: DeskPorts, registration: Registratio
  */
 export function deskOf(ports: DeskPorts, runnerId: string, table = false) {
   const { store, artifacts, queue, live, clock, ids, leaseMs, execute } = ports;
-  const meta = newMetaOf(runnerId, clock);
+  const metaOf = newMetaOf(runnerId, clock);
+  /** Whatever is done with a match belongs to what its proposal began. */
+  const meta = (matchId: string, id: string) => metaOf(id, queue.causeOf(matchId));
 
   return {
     next: (capacity: number, signal: AbortSignal) => queue.next(capacity, signal, table),
@@ -102,7 +109,7 @@ export function deskOf(ports: DeskPorts, runnerId: string, table = false) {
     async claim(matchId: string, claimId = ids()) {
       try {
         const id = derivedId('claim', matchId, runnerId, claimId);
-        const { events } = await execute(new ClaimMatch({ matchId, runnerId, leaseMs, table }, meta(id)));
+        const { events } = await execute(new ClaimMatch({ matchId, runnerId, leaseMs, table }, meta(matchId, id)));
         const claimed = (events as readonly ArenaEvent[]).find((event) => event.type === 'MatchClaimed');
         if (!claimed) return undefined;
         const [first] = (await store.readStream(`match-${matchId}`, { limit: 1 })).map(upcast) as readonly ArenaEvent[];
@@ -120,7 +127,7 @@ export function deskOf(ports: DeskPorts, runnerId: string, table = false) {
 
     async heartbeat({ matchId, attempt }: Attempt): Promise<void> {
       const id = derivedId('extend', matchId, runnerId, attempt, clock());
-      await execute(new ExtendLease({ matchId, runnerId, attempt, leaseMs }, meta(id)));
+      await execute(new ExtendLease({ matchId, runnerId, attempt, leaseMs }, meta(matchId, id)));
     },
 
     /** The signature is checked before anything of the text is believed. The decision checks it against the facts. */
@@ -133,20 +140,23 @@ export function deskOf(ports: DeskPorts, runnerId: string, table = false) {
       const { matchId, attempt, turns, outcome, execution } = readReport(text);
       const data = { matchId, runnerId, attempt, turns, outcome, execution, signed: { publicKey, signature } };
       await execute(
-        new ReportMatch(data as never, meta(derivedId('report', String(matchId), runnerId, String(attempt)))),
+        new ReportMatch(
+          data as never,
+          meta(String(matchId), derivedId('report', String(matchId), runnerId, String(attempt))),
+        ),
       );
     },
 
     async fail({ matchId, attempt }: Attempt, reason: string): Promise<void> {
       const data = { matchId, runnerId, attempt, reason };
-      await execute(new FailAttempt(data, meta(derivedId('fail', matchId, runnerId, attempt))));
+      await execute(new FailAttempt(data, meta(matchId, derivedId('fail', matchId, runnerId, attempt))));
     },
 
     /** What is handed back may be claimed again under the same number, so the id is that of the lease's place. */
     async release({ matchId, attempt }: Attempt, reason: string): Promise<void> {
       const head = await store.head(`match-${matchId}`);
       const id = derivedId('release', matchId, runnerId, head?.revision ?? 0);
-      await unlessLost(execute(new ReleaseMatch({ matchId, runnerId, attempt, reason }, meta(id))));
+      await unlessLost(execute(new ReleaseMatch({ matchId, runnerId, attempt, reason }, meta(matchId, id))));
     },
 
     artifact: (digest: string) => artifacts.get(digest),
@@ -159,7 +169,7 @@ export function deskOf(ports: DeskPorts, runnerId: string, table = false) {
 
 const newMetaOf = (runnerId: string, clock: Clock) => {
   const actor: Actor = { id: runnerId, role: 'runner' };
-  return (id: string): CommandMeta => ({ id, actor, time: clock(), correlationId: id, causationId: id });
+  return (id: string, cause?: Cause): CommandMeta => newMeta(actor, { id, clock, cause });
 };
 
 function readReport(text: string): Record<string, unknown> {

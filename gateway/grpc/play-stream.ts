@@ -13,6 +13,8 @@ export interface StreamPorts {
   readonly capacityMax: number;
   /** Refuses a hello of somebody who may not play for the agent. */
   admit(hello: Hello): Promise<{ readonly keyId: string; readonly games: readonly string[] }>;
+  /** Refuses once whoever greeted may not play any more: keys are revoked, and sessions end. */
+  recheck(hello: Hello): Promise<void>;
   onInternalError(error: unknown): void;
 }
 
@@ -25,6 +27,7 @@ const STRIKES = { burst: 200, perSecond: 20 };
 /** One agent's stream: greets, passes notes on in both directions, and keeps it alive. */
 export class PlayStream {
   #session: PlaySession | undefined;
+  #hello: Hello | undefined;
   #outbox: ServerNote[] = [];
   #scheduled = false;
   #full = false;
@@ -84,12 +87,10 @@ export class PlayStream {
     );
   }
 
-  #enter(
-    { agent: agentId, capacity: asked, openMatches: believed }: Hello,
-    keyId: string,
-    games: readonly string[],
-  ): void {
+  #enter(hello: Hello, keyId: string, games: readonly string[]): void {
     if (this.#ended) return;
+    const { agent: agentId, capacity: asked, openMatches: believed } = hello;
+    this.#hello = hello;
     const { hub, capacityMax, pingMs } = this.ports;
     const capacity = asked === 0 ? capacityMax : Math.min(asked, capacityMax);
     const session: PlaySession = {
@@ -129,6 +130,13 @@ export class PlayStream {
     if (!this.#session) this.end(new AgonError('PLAY.NO_HELLO', 'The stream did not say for whom it plays.'));
     if (silentMs > 3 * this.ports.pingMs) this.end(new AgonError('PLAY.SILENT', 'Nothing was heard for too long.'));
     this.#send({ $case: 'ping', ping: { nonce: BigInt(Math.round(performance.now())) } });
+    if (this.#hello) this.ports.recheck(this.#hello).catch((error: unknown) => this.#doubt(error));
+  }
+
+  /** Only who is refused has to go: when nobody can be looked up at the moment, all stay. */
+  #doubt(error: unknown): void {
+    if (error instanceof AgonError && error.code.startsWith('AUTH.')) this.end(error);
+    else this.ports.onInternalError(error);
   }
 
   /** A pong is always one too many or the one that was asked for: the bucket tells them apart. */

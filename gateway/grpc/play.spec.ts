@@ -4,6 +4,7 @@ import { connect } from 'node:http2';
 import { gzipSync } from 'node:zlib';
 import { type ChannelCredentials, type ClientDuplexStream, credentials, Metadata } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { upcast } from '../../projections/views.js';
 import {
   ArenaServiceClient,
   type ClientNote,
@@ -16,13 +17,14 @@ import {
   type ServerReflectionRequest,
   type ServerReflectionResponse,
 } from '../../proto/gen/grpc/reflection/v1/reflection.js';
-import type { Serving } from '../../proto/serve.js';
 import { errorOf } from '../../proto/status.js';
 import { Table } from '../../sandbox-runner/index.js';
 import { IssueApiKey, type KeyScope, RegisterOwner, RevokeApiKey } from '../../services/accounts/index.js';
+import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { RegisterExternalAgent } from '../../services/agents/index.js';
 import { newMeta, SYSTEM } from '../../services/kernel/index.js';
-import { newApiKey } from '../auth/api-key.js';
+import { bearerOfKey, newApiKey } from '../auth/api-key.js';
+import { Directory } from '../auth/directory.js';
 import { noLimits } from '../plans.js';
 import { type PlayPorts, servePlay } from './play.js';
 import { PlayHub } from './play-hub.js';
@@ -113,7 +115,7 @@ describe('the door for agents from outside', () => {
   let scene: Scene;
   let hub: PlayHub;
   let table: Table;
-  let door: Serving;
+  let door: Awaited<ReturnType<typeof servePlay>>;
   let ports: PlayPorts;
   let client: ArenaServiceClient;
   const keys = new Map<string, string>();
@@ -133,13 +135,20 @@ describe('the door for agents from outside', () => {
   beforeEach(async () => {
     scene = await openScene();
     hub = new PlayHub({ clock: scene.clock });
+    // Pages as short as these make a stream of a few events a long one.
+    const directory = new Directory(
+      { readStream: (name, from) => scene.store.readStream(name, { ...from, limit: 2 }) },
+      upcast,
+    );
     table = new Table(hub, { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
     ports = {
       ...{ hub, ...scene.ports, rakeBps: 1000, disputeWindowMs: 0, computeCents: '0', games: ['tic-tac-toe'] },
       actorOf: (token: string) => (token === 'op' ? ({ id: 'operator', role: 'operator' } as const) : undefined),
+      bearerOf: (token) => bearerOfKey(directory, token),
       assertSeats: () => {},
       houseAgents: async () => [],
       plans: noLimits,
+      limits: new MemoryLimits(Date.now),
       submit: async () => {},
       matches: async () => [],
     };
@@ -297,6 +306,33 @@ describe('the door for agents from outside', () => {
       expect(await open.ended).toBe('PLAY.REVOKED');
       expect(await stream(text).hello('ada.bot').ended).toBe('AUTH.UNAUTHENTICATED');
     });
+
+    it('with a key that was revoked late in a long history', async () => {
+      const { keyId, text } = await issue('ada', ['play']);
+      for (let i = 0; i < 5; i++) await issue('ada', ['read']);
+      const open = stream(text).hello('ada.bot');
+      await open.next('welcome');
+      await scene.execute(new RevokeApiKey({ accountId: 'ada', keyId, reason: 'lost' }, meta()));
+      expect(await stream(text).hello('ada.bot').ended).toBe('AUTH.UNAUTHENTICATED');
+    });
+  });
+
+  it('asks again, as time goes by, whether who plays by a token still may', async () => {
+    let open = true;
+    const bearer = { actor: { id: 'ada', role: 'owner' } } as const;
+    const withTokens = { ...ports, bearerOf: async () => (open ? bearer : undefined) };
+    const brisk = await servePlay(withTokens, { host: '127.0.0.1', port: 0, pingMs: 100 });
+    const other = new ArenaServiceClient(brisk.address, credentials.createInsecure());
+    const ada = new Listener(other, 'a-token').hello('ada.bot');
+    for (let beats = 0; beats < 3; beats++) {
+      const { ping } = await ada.next('ping');
+      ada.say({ $case: 'pong', pong: ping });
+    }
+    open = false;
+    expect(await ada.ended).toBe('AUTH.UNAUTHENTICATED');
+    expect(hub.isConnected('ada.bot')).toBe(false);
+    other.close();
+    await brisk.close();
   });
 
   const ask = (method: 'joinQueue' | 'registerAgent' | 'whoAmI' | 'leaveQueue', request: object, key = keyOf('ada')) =>
@@ -326,9 +362,14 @@ describe('the door for agents from outside', () => {
   });
 
   it('lets an agent leave the queue, and refuses what cannot be', async () => {
-    const waiting = ask('joinQueue', joining('ada.bot'));
+    const waiting = ask('joinQueue', joining('ada.bot', { houseAfterMs: 3_600_000 }));
+    const reason = expect.stringMatching(
+      /^Nobody else's agent asks for tic-tac-toe .* The house may sit down at \d{4}-/,
+    );
+    await expect.poll(() => door.waiting()).toMatchObject([{ agentId: 'ada.bot', game: 'tic-tac-toe', reason }]);
     await expect.poll(() => ask('leaveQueue', { agent: 'ada.bot' })).toMatchObject({ left: 1 });
     expect(await waiting).toMatchObject({ matchId: '' });
+    expect(door.waiting()).toEqual([]);
     await expect(ask('joinQueue', joining('bob.bot'))).rejects.toMatchObject({ code: 'AUTH.FORBIDDEN' });
     await expect(ask('joinQueue', joining('ada.bot', { game: 'go' }))).rejects.toMatchObject({
       code: 'SANDBOX.UNKNOWN_GAME',

@@ -1,3 +1,4 @@
+import type { Metadata } from '@grpc/grpc-js';
 import {
   type ArenaServiceServer,
   ArenaServiceService,
@@ -6,8 +7,20 @@ import {
 } from '../../proto/gen/agon/arena/v1/arena.js';
 import { type Door, type Serving, serve, unary } from '../../proto/serve.js';
 import { agentIdOf, RegisterExternalAgent } from '../../services/agents/index.js';
-import { type Actor, AgonError, newMeta } from '../../services/kernel/index.js';
+import {
+  type Actor,
+  AgonError,
+  actsFor,
+  type Cause,
+  isStaff,
+  newMeta,
+  type RateLimits,
+} from '../../services/kernel/index.js';
 import { assertScope, assertSpeaksFor, type Speaker, speakerOf } from '../auth/api-key.js';
+import type { Bearer } from '../auth/identity.js';
+import { assertWithin, bucketOf, RATES, rateOf } from '../caller.js';
+import { causeOf, sawActor } from '../observe.js';
+import { type grpcLimits, limitGrpc } from './limits.js';
 import type { PlayHub } from './play-hub.js';
 import { PlayStream } from './play-stream.js';
 import { agentIn, assertGame, assertPlays, MatchQueue, type QueuePorts } from './queue.js';
@@ -16,9 +29,12 @@ import { bearerOf } from './sessions.js';
 export interface PlayPorts extends QueuePorts {
   readonly hub: PlayHub;
   actorOf(token: string): Actor | undefined;
+  /** Who signed in, or whose API key it is. */
+  bearerOf(token: string): Promise<Bearer | undefined>;
   /** Submits code as the gateway does for everybody else. */
-  submit(actor: Actor, agent: SubmittedAgent): Promise<void>;
+  submit(actor: Actor, agent: SubmittedAgent, cause?: Cause): Promise<void>;
   matches(filter: { agentId: string; game: string; status: string; limit: number }): Promise<Match[]>;
+  readonly limits: RateLimits;
   onInternalError(error: unknown): void;
 }
 
@@ -35,22 +51,34 @@ export interface PlayOptions extends Door {
   readonly capacityMax?: number;
   /** Whether tools may ask what is served here. */
   readonly reflection?: boolean;
+  /** How many proxies stand before the door. With none, callers on this machine are not limited by address. */
+  readonly proxies?: number;
+  readonly most?: typeof grpcLimits;
 }
 
 const PING_MS = 10_000;
 const CAPACITY_MAX = 1_024;
 /** Nothing that an agent has to say is large; its code, which may be, is the one exception. */
 const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
+const STREAMS_PER_CONNECTION_MAX = 256;
 const WAIT_MS_MAX = 60_000;
 const LISTED = { usual: 20, max: 100 };
 
 /** The door for agents that play from outside. */
-export async function servePlay(ports: PlayPorts, options: PlayOptions): Promise<Serving> {
+export async function servePlay(
+  ports: PlayPorts,
+  options: PlayOptions,
+): Promise<Serving & Pick<MatchQueue, 'waiting'>> {
   const closing = new AbortController();
   const queue = new MatchQueue(ports);
   const service = playService(ports, queue, options, closing.signal);
+  const { limits } = ports;
+  const { interceptor, admits } = limitGrpc({ limits, proxies: options.proxies ?? 0, most: options.most });
   const serving = await serve({
     ...options,
+    interceptors: [...(options.interceptors ?? []), interceptor],
+    admits,
+    streamsPerConnectionMax: STREAMS_PER_CONNECTION_MAX,
     services: [[ArenaServiceService, service]],
     names: ['agon.arena.v1.ArenaService'],
     messageBytesMax: MESSAGE_BYTES_MAX,
@@ -62,7 +90,7 @@ export async function servePlay(ports: PlayPorts, options: PlayOptions): Promise
     ports.hub.close();
     return serving.close();
   };
-  return { address: serving.address, close };
+  return { address: serving.address, close, waiting: () => queue.waiting() };
 }
 
 function playService(
@@ -72,20 +100,25 @@ function playService(
   closing: AbortSignal,
 ): ArenaServiceServer {
   const { hub, onInternalError } = ports;
-  const speaker = (metadata: Parameters<typeof bearerOf>[0]) => speakerOf(ports, bearerOf(metadata));
-  /** Who may do this, for this agent. */
-  const allowed = async (
-    metadata: Parameters<typeof bearerOf>[0],
-    scope: Speaker['scopes'][number],
-    agentId: string,
-  ): Promise<Speaker> => {
-    const who = await speaker(metadata);
+  const speaker = async (metadata: Metadata): Promise<Speaker> => {
+    const who = await speakerOf(ports, bearerOf(metadata));
+    sawActor(metadata, who.actor);
+    return who;
+  };
+  /** Who may do this, for this agent, at this moment. */
+  const entitled = (who: Speaker, scope: Speaker['scopes'][number], agentId: string): Speaker => {
     assertScope(who, scope);
     assertSpeaksFor(who, agentId);
     return who;
   };
+  /** The same, if it is not asked for too often. */
+  const allowed = async (metadata: Metadata, scope: Speaker['scopes'][number], agentId: string): Promise<Speaker> => {
+    const who = await speaker(metadata);
+    await assertRate(ports, who.actor, agentId);
+    return entitled(who, scope, agentId);
+  };
 
-  const admit = async (metadata: Parameters<typeof bearerOf>[0], { agent: agentId, games }: Hello) => {
+  const admit = async (metadata: Metadata, { agent: agentId, games }: Hello) => {
     const { keyId } = await allowed(metadata, 'play', agentId);
     const agent = await agentIn(ports.store, agentId);
     if (agent.runtime !== 'external') {
@@ -101,6 +134,7 @@ function playService(
       new PlayStream(call, {
         ...{ hub, pingMs, capacityMax, onInternalError },
         admit: (hello) => admit(call.metadata, hello),
+        recheck: async ({ agent }) => void entitled(await speaker(call.metadata), 'play', agent),
       });
     },
 
@@ -109,7 +143,7 @@ function playService(
       const { actor } = await allowed(metadata, 'submit', agent);
       for (const game of games) assertGame(ports, game);
       await assertAccount(ports, owner);
-      const meta = newMeta(actor, { id: ports.ids(), clock: ports.clock });
+      const meta = newMeta(actor, { id: ports.ids(), clock: ports.clock, cause: causeOf(metadata) });
       const register = new RegisterExternalAgent({ ownerId: owner, name, games }, meta);
       await ports.plans.newAgent(owner, agent, () => ports.execute(register));
       return { agent };
@@ -120,7 +154,8 @@ function playService(
       const { actor } = await allowed(metadata, 'submit', agent);
       for (const game of games) assertGame(ports, game);
       await assertAccount(ports, owner);
-      await ports.submit(actor, { ownerId: owner, name, games, source, runtime: runtime || 'javascript' });
+      const submitted = { ownerId: owner, name, games, source, runtime: runtime || 'javascript' };
+      await ports.submit(actor, submitted, causeOf(metadata));
       return { agent };
     }, onInternalError),
 
@@ -129,6 +164,9 @@ function playService(
       await allowed(metadata, 'play', agentId);
       const patience = AbortSignal.timeout(Math.min(waitMs || WAIT_MS_MAX, WAIT_MS_MAX));
       const accountId = agentId.split('.')[0] ?? '';
+      if (against !== '' || houseAfterMs > 0) {
+        await assertWithin(ports.limits, `house:${accountId}`, RATES.house, `${accountId} against the house`);
+      }
       const terms = { stakeCents: stakeCents || '0', currency: currency || 'PLAY' };
       const joined = await queue.join(
         { agentId, accountId, game, against, houseAfterMs, ...terms },
@@ -149,8 +187,9 @@ function playService(
     }, onInternalError),
 
     whoAmI: unary(async (_request, metadata) => {
-      const { accountId = '', keyId, scopes, agents } = await speaker(metadata);
-      return { account: accountId, keyId, scopes: [...scopes], agents: [...(agents ?? [])] };
+      const { actor, keyId, scopes, agents } = await speaker(metadata);
+      await assertRate(ports, actor);
+      return { account: isStaff(actor) ? '' : actor.id, keyId, scopes: [...scopes], agents: [...(agents ?? [])] };
     }, onInternalError),
   };
 }
@@ -158,4 +197,12 @@ function playService(
 async function assertAccount({ store }: PlayPorts, accountId: string): Promise<void> {
   if (await store.head(`account-${accountId}`)) return;
   throw new AgonError('ACCOUNTS.UNKNOWN', `There is no account ${accountId}. Register it first.`);
+}
+
+/** An agent has a bucket of its own only once it is there: names that anybody can make up are the account's. */
+async function assertRate({ limits, plans, store }: PlayPorts, actor: Actor, agentId?: string): Promise<void> {
+  const own = agentId !== undefined && actsFor(actor, agentId.split('.')[0] ?? '');
+  const known = own && (await store.head(`agent-${agentId}`)) !== undefined;
+  const bucket = bucketOf(actor, known ? agentId : undefined);
+  await assertWithin(limits, bucket, await rateOf(plans, actor), bucket.slice(bucket.indexOf(':') + 1));
 }

@@ -9,10 +9,12 @@ import {
   type Handled,
   type Ids,
   newMeta,
+  ownerOf,
   SYSTEM,
   upcasterOf,
 } from '../../services/kernel/index.js';
 import type { Plans } from '../plans.js';
+import type { WaitingAgent } from '../ports.js';
 
 export interface QueuePorts {
   readonly store: EventStore;
@@ -54,6 +56,7 @@ interface Waiting {
 
 const LOOK_MS = 100;
 const WAITING_MAX = 10_000;
+const SHOWN_MAX = 200;
 const upcast = upcasterOf([agentEvents]);
 
 /** An agent by its own events, which are there as soon as it is. */
@@ -114,6 +117,17 @@ export class MatchQueue {
         };
       this.#waiting.set(ticket.ticketId, { ticket, resolve: done(resolve), reject: done(reject) });
       this.#pair();
+    });
+  }
+
+  /** Who waits, longest first, and what for. */
+  waiting(): readonly WaitingAgent[] {
+    return [...this.#waiting.values()].slice(0, SHOWN_MAX).map(({ ticket }) => {
+      const { agentId, accountId, game, stakeCents, currency, houseFromMs } = ticket;
+      const house =
+        houseFromMs === undefined ? '' : ` The house may sit down at ${new Date(houseFromMs).toISOString()}.`;
+      const reason = `Nobody else's agent asks for ${game} at this stake.${house}`;
+      return { agentId, accountId, game, stakeCents, currency, reason };
     });
   }
 
@@ -190,6 +204,6 @@ export class MatchQueue {
     const agent = await agentIn(this.#ports.store, agentId);
     assertPlays(agentId, agent, game);
     const { version, codeDigest, runtime } = agent;
-    return { agentId, accountId: agentId.split('.')[0] ?? '', version, codeDigest, runtime };
+    return { agentId, accountId: ownerOf(agentId), version, codeDigest, runtime };
   }
 }

@@ -6,7 +6,7 @@ import {
   type GetArtifactResponse,
   type WatchMatchResponse,
 } from '../../proto/gen/agon/runner/v1/runner.js';
-import { feed, type Serving, serve, unary } from '../../proto/serve.js';
+import { type Door, feed, type Serving, serve, unary } from '../../proto/serve.js';
 import { refusal } from '../../proto/status.js';
 import { type Actor, AgonError } from '../../services/kernel/index.js';
 import { type DeskPorts, deskOf, registerRunner } from './desk.js';
@@ -23,7 +23,7 @@ const CAPACITY_MAX = 256;
 const PIECE_BYTES = 256 * 1024;
 
 /** The door for runners. */
-export function serveRunners(ports: GrpcPorts, address: { host: string; port: number }): Promise<Serving> {
+export function serveRunners(ports: GrpcPorts, address: Door): Promise<Serving> {
   const closing = new AbortController();
   return serve({
     ...address,

@@ -1,5 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { matchById, turnsOf } from '../../projections/matches/query.js';
 import type { Progress } from '../../proto/gen/agon/runner/v1/runner.js';
+import { AgonError } from '../../services/kernel/index.js';
+import type { GatewayPorts } from '../ports.js';
 import type { Ended, LiveMatches } from './matches.js';
+
+const AGAIN_MS = 250;
 
 /** What a spectator hears: the turns of an attempt in order, each once, and how the match ended. */
 export type Moment =
@@ -56,15 +62,23 @@ export function spectate(live: LiveMatches, options: FeedOptions): () => void {
     tell({ kind: 'turn', attempt, turn });
   };
 
-  const finish = async ({ position }: Pick<Ended, 'position'>) => {
-    const match = await ended(position);
-    if (!match) return;
+  /** It may be over, or surely is. The read side may be down, or behind for longer than anybody waits for it. */
+  const finish = async ({ position }: Pick<Ended, 'position'>, surely: boolean) => {
+    let match = await look(position);
+    while (!over && (match === 'unknown' || (surely && !match))) {
+      await sleep(AGAIN_MS);
+      match = await look(position);
+    }
+    if (!match || match === 'unknown') return;
+    const { attempts, turns } = match;
     later(() => {
-      for (const turn of match.turns) show(match.attempts, turn);
+      for (const turn of turns) show(attempts, turn);
       if (!over) tell({ kind: 'end', match });
       over = true;
     });
   };
+
+  const look = (position: number) => ended(position).catch(() => 'unknown' as const);
 
   const progress = ({ attempt, what }: Progress) => {
     if (what?.$case !== 'turnJson') return;
@@ -72,12 +86,36 @@ export function spectate(live: LiveMatches, options: FeedOptions): () => void {
     later(() => show(attempt, { turn, seat, action }));
   };
 
-  // Heard first and asked then: whatever ends in between is noticed by one of the two.
-  const stop = live.watch(matchId, { progress, ended: (end) => void finish(end) });
-  void finish({ position: 0 });
+  // Heard first and asked then, as of what was heard before: whatever ends is noticed by one of the two.
+  const stop = live.watch(matchId, { progress, ended: (end) => void finish(end, true) });
+  void finish({ position: live.position }, false);
   return () => {
     over = true;
     stop();
     for (const timer of timers) clearTimeout(timer);
   };
+}
+
+/** The match as the read side has it, once that has come to this position; undefined while it is not over. */
+export async function endedIn(
+  { database, visible }: Pick<GatewayPorts, 'database' | 'visible'>,
+  matchId: string,
+  position: number,
+): Promise<EndedMatch | undefined> {
+  await visible(position);
+  const match = await matchById(database, matchId);
+  if (!match || match.endedAt === null) return undefined;
+  const turns = (await turnsOf(database, [matchId])).map(({ turn, seat, action }) => {
+    return { turn, seat, action: JSON.parse(action) as unknown };
+  });
+  const { status, reason, winner, attempts } = match;
+  return { status, reason, winner, attempts, turns };
+}
+
+/** @example momentOf('2.14') // the fourteenth turn of the second attempt */
+export function momentOf(id: string): { attempt: number; turn: number } {
+  if (id === '') return { attempt: 0, turn: 0 };
+  const [, attempt, turn] = /^(\d{1,6})\.(\d{1,6})$/.exec(id) ?? [];
+  if (attempt === undefined) throw new AgonError('QUERY.BAD_CURSOR', `"${id}" is not the id of an event of this feed.`);
+  return { attempt: Number(attempt), turn: Number(turn) };
 }

@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { upcast } from '../../projections/views.js';
 import type { Progress } from '../../proto/gen/agon/runner/v1/runner.js';
+import { MemoryEventStore } from '../../services/adapters/store/memory.js';
+import { chain } from '../../services/kernel/fixtures.js';
 import { type EndedMatch, type Moment, spectate } from './feed.js';
 import { LiveMatches } from './matches.js';
 
@@ -76,6 +79,44 @@ describe('a spectator', () => {
     row.match = settled(1, 4);
     live.end({ matchId: 'm', position: 9 });
     await expect.poll(() => heard).toEqual(['1.1', '1.2', '1.3', '1.4', 'end']);
+  });
+
+  it('hears the end also when the read side is down or far behind', async () => {
+    const live = new LiveMatches();
+    const answers: (() => EndedMatch | undefined)[] = [
+      () => undefined,
+      () => {
+        throw new Error('The database restarts.');
+      },
+      () => undefined,
+      () => settled(1, 2),
+    ];
+    const heard: string[] = [];
+    const stop = spectate(live, {
+      ...{ matchId: 'm', after: { attempt: 0, turn: 0 }, delayMs: 0 },
+      ended: async () => answers.shift()?.(),
+      tell: (moment) => heard.push(moment.kind),
+    });
+    stops.push(stop);
+    live.end({ matchId: 'm', position: 9 });
+    await expect.poll(() => heard, { timeout: 5_000 }).toEqual(['turn', 'turn', 'end']);
+  });
+
+  it('who comes between the end and the read side asks as of the end', async () => {
+    const [live, store] = [new LiveMatches(), new MemoryEventStore()];
+    const following = await live.follow(store, upcast);
+    const asked: number[] = [];
+    await store.append('match-m', -1, chain('match-m', 2));
+    await expect.poll(() => live.position).toBe(2);
+    stops.push(
+      spectate(live, {
+        ...{ matchId: 'm', after: { attempt: 0, turn: 0 }, delayMs: 0 },
+        ended: async (position) => void asked.push(position),
+        tell: () => {},
+      }),
+    );
+    expect(asked).toEqual([2]);
+    await following.stop();
   });
 
   it('is not told what agents print', () => {

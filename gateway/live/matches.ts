@@ -1,9 +1,10 @@
 import type { Progress } from '../../proto/gen/agon/runner/v1/runner.js';
-import type { ArenaEvent } from '../../services/arena/index.js';
+import { type ArenaEvent, WorkQueue } from '../../services/arena/index.js';
 import type { EventStore, Subscription, Upcaster } from '../../services/kernel/index.js';
 
 const MATCHES_MAX = 256;
 const KEPT_MAX = 1_024;
+const QUEUED: ReadonlySet<string> = new Set(WorkQueue.types);
 
 /** The last that is heard of a match: where in the log it ended. */
 export interface Ended {
@@ -23,6 +24,13 @@ export interface Watcher {
 export class LiveMatches {
   private readonly kept = new Map<string, Progress[]>();
   private readonly watchers = new Map<string, Set<Watcher>>();
+  private at = 0;
+  private readonly queueWatchers = new Set<(position: number) => void>();
+
+  /** Up to where in the log those who watch have been told what ended. */
+  get position(): number {
+    return this.at;
+  }
 
   publish(progress: Progress): void {
     const { matchId } = progress;
@@ -36,6 +44,13 @@ export class LiveMatches {
     }
     if (kept.length < KEPT_MAX) kept.push(progress);
     for (const watcher of this.watchers.get(matchId) ?? []) watcher.progress(progress);
+  }
+
+  /** Those who watch, all matches together. */
+  get spectators(): number {
+    let count = 0;
+    for (const watchers of this.watchers.values()) count += watchers.size;
+    return count;
   }
 
   /** What is kept of the match, then what comes. Returns how to stop. */
@@ -53,14 +68,23 @@ export class LiveMatches {
     for (const watcher of this.watchers.get(ended.matchId) ?? []) watcher.ended?.(ended);
   }
 
-  /** Tells watchers when their match is over, by the log from here on. */
+  /** Hears up to where the queue of matches has changed, and not how. Returns how to stop. */
+  onQueue(changed: (position: number) => void): () => void {
+    this.queueWatchers.add(changed);
+    return () => this.queueWatchers.delete(changed);
+  }
+
+  /** Tells watchers when their match is over, and when the queue changes, by the log from here on. */
   async follow(store: EventStore, upcast: Upcaster): Promise<Subscription> {
     return store.subscribe({ after: await store.lastPosition() }, async (events) => {
+      const moved = events.findLast(({ type }) => QUEUED.has(type));
+      if (moved) for (const changed of this.queueWatchers) changed(moved.position);
       for (const event of events) {
         if (event.type !== 'MatchSettled' && event.type !== 'MatchVoided') continue;
         const { matchId } = (upcast(event) as ArenaEvent).data;
         this.end({ matchId, position: event.position });
       }
+      this.at = events.at(-1)?.position ?? this.at;
     });
   }
 }

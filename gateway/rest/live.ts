@@ -1,92 +1,141 @@
-import { Controller, Get, Headers, Inject, Param, Query, Req, Res } from '@nestjs/common';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { matchById, turnsOf } from '../../projections/matches/query.js';
-import { AgonError } from '../../services/kernel/index.js';
-import { type EndedMatch, type Moment, spectate } from '../live/feed.js';
-import { type GatewayPorts, PORTS } from '../ports.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { matchById } from '../../projections/matches/query.js';
+import { AgonError, type RecordedEvent } from '../../services/kernel/index.js';
+import { assertStaffReads, contextOf } from '../auth/actor.js';
+import { endedIn, type Moment, momentOf, spectate } from '../live/feed.js';
+import type { Admission, Listener } from '../live/listener.js';
+import type { GatewayPorts } from '../ports.js';
+import { type Door, defineRoute, type Heard, type Shape } from './route.js';
+import { matchId } from './schemas.js';
 
-const SPECTATORS_MAX = 2_000;
-/** Whoever leaves this much unread is not reading. */
-const UNREAD_BYTES_MAX = 256 * 1024;
-/** Proxies close what is silent for long. */
-const BEAT_MS = 15_000;
+const lastId = { 'last-event-id': z.string().max(40).optional().describe('The id of the last event that was seen.') };
+const stream = {
+  status: 200,
+  type: 'text/event-stream',
+  description: 'Server-sent events; as a WebSocket, messages of JSON with id, event and data.',
+};
+/** While what was read from the log is more than this, no more is read. */
+const AHEAD_BYTES = 64 * 1024;
+const STALLED_MS = 10_000;
+const LOOK_MS = 25;
 
-/** Matches as they are played, for browsers and scripts. */
-@Controller('v1/matches')
-export class LiveController {
-  #spectators = 0;
+const matchParams = { matchId };
+const matchQuery = {
+  after: z
+    .string()
+    .regex(/^(\d{1,6}\.\d{1,6})?$/, 'must be the id of an event of this feed')
+    .optional()
+    .describe('The id of the last event that was seen, as attempt.turn.'),
+};
+const logQuery = {
+  after: z
+    .string()
+    .regex(/^\d{1,15}$/, 'must be a position of the log')
+    .optional()
+    .describe('A position of the log; only what comes from now on when left out.'),
+  type: z
+    .array(z.string().regex(/^[A-Za-z]{1,60}$/))
+    .max(20)
+    .optional()
+    .describe('Only events of these types.'),
+};
 
-  constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
+export const liveRoutes = [
+  defineRoute({
+    ...{ id: 'watchMatch', method: 'GET', path: '/v1/matches/{matchId}/live', tag: 'live', access: 'public' },
+    summary: 'A match as it is played: `turn` for each turn, in order and each once, then `end`.',
+    params: matchParams,
+    query: matchQuery,
+    headers: lastId,
+    answer: stream,
+    admit: async ({ params, query, request }, { ports, listeners }) => {
+      momentOf(lastOf({ query, request }));
+      if (!(await matchById(ports.database, params.matchId))) {
+        throw new AgonError('ARENA.UNKNOWN_MATCH', `There is no match ${params.matchId}.`);
+      }
+      listeners.assertRoom(request);
+    },
+    handle: (asked, door) => watch(door.listeners.bySse(asked, asked.reply), asked, door.ports),
+    socket: (socket, asked, door) => watch(door.listeners.bySocket(asked, socket), asked, door.ports),
+  }),
+  defineRoute({
+    ...{ id: 'followLog', method: 'GET', path: '/v1/events', tag: 'live', access: 'caller' },
+    summary:
+      'The log as it is written, for staff. Ids are positions, so a feed that broke off goes on behind its last.',
+    query: logQuery,
+    headers: lastId,
+    answer: stream,
+    admit: async ({ query, request, context }, { listeners }) => {
+      assertStaffReads(await context());
+      positionOf(lastOf({ query, request }));
+      listeners.assertRoom(request);
+    },
+    handle: (asked, door) => follow(door.listeners.bySse(staffIn(asked, door), asked.reply), asked, door),
+    socket: (socket, asked, door) => follow(door.listeners.bySocket(staffIn(asked, door), socket), asked, door),
+  }),
+];
 
-  /**
-   * Server-sent events: `turn` for each turn, then `end`. The id of an event, sent back as Last-Event-ID or `after`, goes
-   * on where the stream broke off.
-   */
-  @Get(':matchId/live')
-  async live(
-    @Param('matchId') matchId: string,
-    @Headers('last-event-id') lastId: string | undefined,
-    @Query('after') after: string | undefined,
-    @Req() request: FastifyRequest,
-    @Res() reply: FastifyReply,
-  ): Promise<void> {
-    const from = momentOf(after ?? lastId ?? '');
-    if (!(await matchById(this.ports.database, matchId))) {
-      throw new AgonError('ARENA.UNKNOWN_MATCH', `There is no match ${matchId}.`);
-    }
-    if (this.#spectators >= SPECTATORS_MAX) {
-      throw new AgonError('LIVE.FULL', `${SPECTATORS_MAX} spectators are all this gateway takes. Try again later.`);
-    }
-    this.#spectators += 1;
-    const { raw } = reply.hijack();
-    const write = (text: string) => {
-      raw.write(text);
-      // Dropped, not slowed down for: it comes back with its last id and misses nothing.
-      if (raw.writableLength > UNREAD_BYTES_MAX) raw.destroy();
-    };
-    const tell = (moment: Moment) => {
-      write(eventOf(moment));
-      if (moment.kind === 'end') raw.end();
-    };
-    const kind = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' };
-    raw.writeHead(200, { ...(reply.getHeaders() as Record<string, string>), ...kind });
-    write(': what happens in the match\n\n');
-    const beat = setInterval(() => write(': still here\n\n'), BEAT_MS);
-    const ended = (position: number) => this.#ended(matchId, position);
-    const stop = spectate(this.ports.live, { matchId, after: from, delayMs: this.ports.spectatorDelayMs, ended, tell });
-    request.raw.socket.setNoDelay(true);
-    raw.once('close', () => {
-      this.#spectators -= 1;
-      clearInterval(beat);
-      stop();
-    });
-  }
-
-  async #ended(matchId: string, position: number): Promise<EndedMatch | undefined> {
-    const { database, visible } = this.ports;
-    await visible(position);
-    const match = await matchById(database, matchId);
-    if (!match || match.endedAt === null) return undefined;
-    const turns = (await turnsOf(database, [matchId])).map(({ turn, seat, action }) => {
-      return { turn, seat, action: JSON.parse(action) as unknown };
-    });
-    const { status, reason, winner, attempts } = match;
-    return { status, reason, winner, attempts, turns };
-  }
+/** A browser sends the last id by itself; it is newer than the address that the page was opened with. */
+function lastOf({ query, request }: { query: { after?: string | undefined }; request: Heard['request'] }): string {
+  const { 'last-event-id': header } = request.headers;
+  return (Array.isArray(header) ? header[0] : header) ?? query.after ?? '';
 }
 
-/** @example momentOf('2.14') // the fourteenth turn of the second attempt */
-function momentOf(id: string): { attempt: number; turn: number } {
-  if (id === '') return { attempt: 0, turn: 0 };
-  const [, attempt, turn] = /^(\d{1,6})\.(\d{1,6})$/.exec(id) ?? [];
-  if (attempt === undefined) throw new AgonError('QUERY.BAD_CURSOR', `"${id}" is not the id of an event of this feed.`);
-  return { attempt: Number(attempt), turn: Number(turn) };
+/** Looked up anew each time: who may read the log now may not in a minute. */
+const staffIn = ({ request }: Pick<Heard, 'request'>, { ports }: Door): Admission => ({
+  request,
+  recheck: async () => assertStaffReads(await contextOf(ports, { headers: { ...request.headers } })),
+});
+
+function watch(
+  listener: Listener,
+  { params, query, request }: Heard<typeof matchParams, typeof matchQuery>,
+  ports: GatewayPorts,
+): undefined {
+  const tell = (moment: Moment) => {
+    if (moment.kind === 'turn') {
+      return listener.tell('turn', JSON.stringify(moment.turn), `${moment.attempt}.${moment.turn.turn}`);
+    }
+    const { turns, ...match } = moment.match;
+    listener.tell('end', JSON.stringify({ ...match, turns: turns.length }));
+    listener.end();
+  };
+  const stop = spectate(ports.live, {
+    ...{ matchId: params.matchId, after: momentOf(lastOf({ query, request })), delayMs: ports.spectatorDelayMs },
+    ended: (position) => endedIn(ports, params.matchId, position),
+    tell,
+  });
+  listener.onLeave(stop);
 }
 
-function eventOf(moment: Moment): string {
-  if (moment.kind === 'turn') {
-    return `id: ${moment.attempt}.${moment.turn.turn}\nevent: turn\ndata: ${JSON.stringify(moment.turn)}\n\n`;
-  }
-  const { turns, ...match } = moment.match;
-  return `event: end\ndata: ${JSON.stringify({ ...match, turns: turns.length })}\n\n`;
+function positionOf(id: string): number | undefined {
+  if (id !== '' && !/^\d{1,15}$/.test(id)) throw badId(id);
+  return id === '' ? undefined : Number(id);
+}
+
+const badId = (id: string) =>
+  new AgonError('QUERY.BAD_CURSOR', `${JSON.stringify(id.slice(0, 80))} is not the id of an event of this feed.`);
+
+async function follow(listener: Listener, { query, request }: Heard<Shape, typeof logQuery>, { ports }: Door) {
+  const after = positionOf(lastOf({ query, request })) ?? (await ports.log.lastPosition());
+  const wanted = query.type && new Set(query.type);
+  let left = false;
+  const tell = (event: RecordedEvent) => listener.tell(event.type, JSON.stringify(event), `${event.position}`);
+  const subscription = ports.log.subscribe({ after, batchSize: 64 }, async (events) => {
+    for (const event of events) {
+      if (left) return;
+      if (!wanted || wanted.has(event.type)) tell(event);
+      // The past is read as fast as it is taken; who takes nothing for long is not there any more.
+      for (let waitedMs = 0; listener.unread() > AHEAD_BYTES && !left; waitedMs += LOOK_MS) {
+        if (waitedMs >= STALLED_MS) return listener.end();
+        await sleep(LOOK_MS);
+      }
+    }
+  });
+  subscription.done.catch(() => listener.end());
+  listener.onLeave(() => {
+    left = true;
+    void subscription.stop();
+  });
 }

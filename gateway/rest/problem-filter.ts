@@ -11,8 +11,11 @@ export class ProblemFilter implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost): unknown {
     if (host.getType<string>() !== 'http') return error;
     const problem = error instanceof HttpException ? fromNest(error) : problemOf(error);
+    this.ports.onProblem?.('http', problem.code);
     if (problem.status >= 500) this.ports.onInternalError(error);
     const reply = host.switchToHttp().getResponse<FastifyReply>();
+    const { retryAfterMs } = problem;
+    if (typeof retryAfterMs === 'number') reply.header('retry-after', Math.ceil(retryAfterMs / 1000));
     return reply.status(problem.status).type('application/problem+json').send(problem);
   }
 }

@@ -1,0 +1,170 @@
+import { z } from 'zod';
+import { accountById, agentById, listAgents, versionsOf } from '../../projections/agents/query.js';
+import type { AgentRow, VersionRow } from '../../projections/agents/table.js';
+import type { Standing as StandingRow } from '../../projections/leaderboards/query.js';
+import { SEASON } from '../../projections/leaderboards/table.js';
+import { agentIdOf } from '../../services/agents/index.js';
+import { AgonError, agentRuntime, type Command, slug } from '../../services/kernel/index.js';
+import { topOf } from '../answers.js';
+import { assertActsOn, metaOf } from '../auth/actor.js';
+import { plansOf } from '../plans.js';
+import { submitCode } from '../submit.js';
+import { defineRoute } from './route.js';
+import { accountId, agentId, digest, game, name, page, paged, Receipt, time } from './schemas.js';
+import { readUpload, UPLOAD_BYTES_MAX } from './upload.js';
+
+const Version = name(
+  'AgentVersion',
+  z.strictObject({ version: z.int(), codeDigest: digest, codeBytes: z.int(), publishedAt: time }),
+);
+
+const fields = {
+  agentId,
+  ownerId: accountId,
+  name: slug,
+  games: z.array(z.string()),
+  runtime: z.string().describe('What runs it; "external" for an agent that plays from outside.'),
+  version: z.int(),
+  codeDigest: z.string().describe('SHA-256 of its code, in hex.'),
+  submittedAt: time,
+  updatedAt: time,
+};
+const Agent = name('Agent', z.strictObject(fields));
+const AgentWithVersions = name('AgentWithVersions', z.strictObject({ ...fields, versions: z.array(Version) }));
+
+const agentOf = (row: AgentRow): z.input<typeof Agent> => ({ ...row, games: [...row.games] });
+const versionOf = ({ version, codeDigest, codeBytes, publishedAt }: VersionRow): z.input<typeof Version> => {
+  return { version, codeDigest, codeBytes, publishedAt };
+};
+
+const Confidence = z.strictObject({
+  rating: z.number(),
+  deviation: z.number(),
+  low: z.number(),
+  high: z.number(),
+  volatility: z.number(),
+  provisional: z.boolean(),
+});
+const Standing = name(
+  'Standing',
+  z.strictObject({
+    rank: z.int(),
+    agentId,
+    rating: z.number().describe('Elo.'),
+    provisional: z.boolean().describe('Fewer than 30 games.'),
+    games: z.int(),
+    wins: z.int(),
+    draws: z.int(),
+    losses: z.int(),
+    streak: z.int(),
+    confidence: Confidence.describe('Glicko-2, and between which ratings it is with 95 percent confidence.'),
+  }),
+);
+
+const standingOf = (row: StandingRow): z.input<typeof Standing> => {
+  const { rank, agentId, rating, provisional, games, wins, draws, losses, streak, confidence } = row;
+  return { rank, agentId, rating, provisional, games, wins, draws, losses, streak, confidence };
+};
+
+const upload = {
+  games: z.array(game).min(1).max(16).describe('The games it plays.'),
+  runtime: agentRuntime
+    .optional()
+    .describe('What runs it; left out, an archive says so itself, and a file is javascript.'),
+} as const;
+
+export const agentRoutes = [
+  defineRoute({
+    ...{ id: 'listAgents', method: 'GET', path: '/v1/agents', tag: 'agents', access: 'public' },
+    summary: 'Agents, by their names.',
+    query: { ...page, ownerId: accountId.optional() },
+    answer: { status: 200, description: 'A page of agents.', schema: paged('Agents', Agent) },
+    handle: async ({ query: { ownerId, ...request } }, { ports }) => {
+      const { rows, next = null } = await listAgents(ports.database, { ...request, ...(ownerId ? { ownerId } : {}) });
+      return { items: rows.map(agentOf), next };
+    },
+  }),
+  defineRoute({
+    ...{ id: 'getAgent', method: 'GET', path: '/v1/agents/{agentId}', tag: 'agents', access: 'public' },
+    summary: 'One agent, with its versions.',
+    params: { agentId },
+    answer: { status: 200, description: 'The agent.', schema: AgentWithVersions },
+    handle: async ({ params }, { ports }) => {
+      const row = await agentById(ports.database, params.agentId);
+      if (!row) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${params.agentId}.`);
+      const versions = await versionsOf(ports.database, [row.agentId]);
+      return { ...agentOf(row), versions: versions.map(versionOf) };
+    },
+  }),
+  defineRoute({
+    ...{
+      id: 'uploadAgent',
+      method: 'PUT',
+      path: '/v1/accounts/{accountId}/agents/{name}',
+      tag: 'agents',
+      access: 'caller',
+    },
+    summary: 'Submits an agent, or a new version of it: a file of code, or a tar, tar.gz or zip of several.',
+    params: { accountId, name: slug.describe("The agent's name.") },
+    query: upload,
+    takes: {
+      as: 'stream',
+      type: 'application/octet-stream',
+      description: `Code in UTF-8, or an archive; at most ${UPLOAD_BYTES_MAX} bytes.`,
+    },
+    answer: { status: 200, description: 'What came of it.', schema: Receipt },
+    refuses: [402, 408, 409, 413, 422],
+    handle: async ({ params, query, request, context }, door) => {
+      const { ports } = door;
+      const { accountId: ownerId, name: agentName } = params;
+      const known = await context();
+      // Before anything is read: what somebody may not submit is neither unpacked nor tried nor kept.
+      assertActsOn(known, agentIdOf(ownerId, agentName), 'SubmitAgent');
+      const meta = metaOf(ports, known, 'SubmitAgent');
+      if (!(await accountById(ports.database, ownerId))) {
+        throw new AgonError('ACCOUNTS.UNKNOWN', `There is no account ${ownerId}. Register it first.`);
+      }
+      const unknown = query.games.find((each) => !ports.games.includes(each));
+      if (unknown !== undefined) {
+        throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${unknown}. Games: ${ports.games.join(', ')}.`);
+      }
+      const content = await readUpload(request.raw, request.headers['content-length']);
+      const { source, runtime } = ports.readAgent(content);
+      const submission = { ownerId, name: agentName, games: query.games, source, runtime: query.runtime ?? runtime };
+      const send = async (id: string, command: Command) => {
+        const { events, position, repeated } = await door.execute(command);
+        await ports.visible(position);
+        return { id, events: events.map(({ type }) => type), position, repeated };
+      };
+      return plansOf(ports).newAgent(ownerId, agentIdOf(ownerId, agentName), () =>
+        submitCode(ports, submission, meta, send),
+      );
+    },
+  }),
+  defineRoute({
+    ...{ id: 'getLeaderboard', method: 'GET', path: '/v1/leaderboards/{game}', tag: 'agents', access: 'public' },
+    summary: 'Who is better than whom, best first.',
+    params: { game },
+    query: {
+      first: page.first,
+      season: z
+        .string()
+        .regex(SEASON, 'must be a quarter as 2026-Q1, or all')
+        .default('all')
+        .describe('A quarter as 2026-Q1, or all.'),
+      by: z.enum(['elo', 'glicko']).default('elo').describe('What to rank by.'),
+    },
+    answer: {
+      status: 200,
+      description: 'The first of the board.',
+      schema: name('Leaderboard', z.strictObject({ items: z.array(Standing) })),
+    },
+    handle: async ({ params, query }, { ports }) => {
+      if (!ports.games.includes(params.game)) {
+        const text = `There is no game ${params.game}. Games: ${ports.games.join(', ')}.`;
+        throw new AgonError('ARENA.UNKNOWN_GAME', text);
+      }
+      return { items: (await topOf(ports, { ...params, ...query })).map(standingOf) };
+    },
+  }),
+];
