@@ -21,6 +21,8 @@ export interface ConnectOptions {
   readonly key: SigningKey;
   readonly clock: Clock;
   readonly ids: Ids;
+  /** Names a claim, so that one that is sent twice counts once; a new name each time when left out. */
+  readonly claimIds?: (matchId: string) => string;
   /** What this process has in hand, for registering again after the arena went away. */
   readonly holding?: () => readonly Attempt[];
   readonly waitMs?: number;
@@ -66,7 +68,8 @@ export class GrpcArena implements ArenaPort {
   }
 
   async claim(matchId: string) {
-    const { order } = await this.call(this.client.claim, { matchId, claimId: this.options.ids() });
+    const { ids, claimIds = () => ids() } = this.options;
+    const { order } = await this.call(this.client.claim, { matchId, claimId: claimIds(matchId) });
     return order && { ...order, runtimes: order.runtimes.map(runtimeNamed) };
   }
 

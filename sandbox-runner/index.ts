@@ -1,7 +1,7 @@
 /** The public face of the sandbox runner; nothing outside this folder imports anything deeper. */
 export { type HouseAgent, houseAgentNamed, houseAgentSource, houseAgents } from './agents/index.js';
 export type { ArenaPort, Attempt, SignedReport, WorkOrder } from './arena-port.js';
-export { type AgentCode, archivedAgent, folderAgent } from './bundles/archive.js';
+export { type AgentCode, archivedAgent, folderAgent, uploadedAgent } from './bundles/archive.js';
 export { bootCode, bundleCode, bundleLimits } from './bundles/bundle.js';
 export { Cells } from './cells.js';
 export { ContainerDriver } from './drivers/container.js';
@@ -23,6 +23,7 @@ export { WasmDriver } from './drivers/wasm.js';
 export { Egress, type EgressPorts } from './egress/egress.js';
 export { type EgressEntry, entryLine } from './egress/log.js';
 export { type EgressPolicy, type Grant, policyFrom, readPolicy } from './egress/policy.js';
+export { addressOf, isReachable } from './egress/target.js';
 export {
   type Action,
   type AnyGame,

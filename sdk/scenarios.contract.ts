@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { run, type Served, serve, temporaryFolder } from '../ops/e2e/agon.contract.js';
+import { ownCertificate } from '../ops/embedded/certificate.js';
 
 interface Line {
   readonly event: string;
@@ -214,6 +215,33 @@ export function sdkScenarios(name: string, command: readonly [string, ...string[
       expect(await ended).toBe(0);
       expect(lines.filter(({ event, turn }) => event === 'turn' && turn <= 2).length).toBeGreaterThan(1);
       await expect.poll(() => matchOf(matchId)).toMatchObject({ status: 'settled', attempts: 1 });
+    });
+
+    it('play over TLS, with a certificate of their own where the arena asks for one', async () => {
+      await arena.stop('SIGTERM');
+      const [cert, key, mine, myKey] = ['door.pem', 'door.key', 'agent.pem', 'agent.key'].map((name) =>
+        join(folder.path, name),
+      ) as [string, string, string, string];
+      for (const [certFile, keyFile] of [[cert, key] as const, [mine, myKey] as const]) {
+        ownCertificate(certFile, keyFile, '127.0.0.1', Date.now());
+      }
+      const tls = ['--play-cert', cert, '--play-key', key, '--play-client-ca', mine];
+      arena = await serve(data, '--play-port', '0', ...FLAGS, ...tls);
+      const known = ['--ca', cert, '--cert', mine, '--cert-key', myKey];
+      const player = actor('ada.sealed', ...known);
+      const strangers = [
+        actor('ada.clear', '--behaviour', 'ask'),
+        actor('ada.nobody', '--behaviour', 'ask', '--ca', cert),
+        // A door that somebody else vouches for is not the one that was asked for.
+        actor('ada.misled', '--behaviour', 'ask', ...known, '--ca', mine),
+      ];
+      const { matchId } = await player.heard('result');
+      expect(await player.ended).toBe(0);
+      await expect.poll(() => matchOf(matchId)).toMatchObject({ status: 'settled', attempts: 1 });
+      for (const { heard, ended } of strangers) {
+        expect((await heard('error')).code).toBe('NET.UNAVAILABLE');
+        expect(await ended).toBe(1);
+      }
     });
   });
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { type Dirent, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -41,6 +42,21 @@ function entriesOf(archive: Buffer): Iterable<Entry> {
 export function archivedAgent(archive: Buffer): AgentCode {
   if (archive.length < 2) throw corrupt('it is empty');
   return bundleCode(collect(entriesOf(archive)));
+}
+
+const isArchive = (content: Buffer): boolean =>
+  content.length >= 4 &&
+  (content.readUInt16BE(0) === 0x1f8b ||
+    [0x504b0304, 0x504b0506].includes(content.readUInt32BE(0)) ||
+    content.toString('latin1', 257, 262) === 'ustar');
+
+/** The agent in what somebody uploaded, by what it is and not by what it is called: an archive, or a file of code. */
+export function uploadedAgent(content: Buffer): AgentCode {
+  if (isArchive(content)) return archivedAgent(content);
+  if (content.includes(0) || !isUtf8(content)) {
+    throw refused('UNSUPPORTED', 'This is neither code in UTF-8 nor a tar, tar.gz or zip of it.');
+  }
+  return { source: content.toString(), runtime: 'javascript' };
 }
 
 const kindOf = (item: Dirent): Entry['kind'] =>

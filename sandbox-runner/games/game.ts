@@ -1,4 +1,4 @@
-import { AgonError } from '../../services/kernel/index.js';
+import { AgonError } from '../../services/kernel/errors.js';
 
 /**
  * What every game in the arena implements, as one file of pure functions.

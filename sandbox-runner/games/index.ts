@@ -1,4 +1,4 @@
-import { AgonError } from '../../services/kernel/index.js';
+import { AgonError } from '../../services/kernel/errors.js';
 import { chess } from './chess.js';
 import { connectFour } from './connect-four.js';
 import type { Game } from './game.js';

@@ -1,4 +1,4 @@
-import { invariant } from '../../services/kernel/index.js';
+import { invariant } from '../../services/kernel/errors.js';
 import { chance } from './chance.js';
 import { byShare, type Game, illegal, type Observation } from './game.js';
 import { circle, muted, path, picture, rect, seatColour, tag, text } from './svg.js';

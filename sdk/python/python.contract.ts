@@ -8,7 +8,7 @@ export const sdkFolder = join(packageRoot, 'sdk', 'python');
 export const pythonWithSdk = join(
   env.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
   'agon',
-  'python-sdk',
+  'python-sdk-2',
   'bin',
   'python',
 );
@@ -16,6 +16,6 @@ export const pythonPath = { PYTHONPATH: sdkFolder, PYTHONDONTWRITEBYTECODE: '1' 
 
 /** Why the specs of the SDK for Python cannot run here; undefined when they can. */
 export const whyNoPython =
-  spawnSync(pythonWithSdk, ['-c', 'import grpc, google.protobuf']).status === 0
+  spawnSync(pythonWithSdk, ['-c', 'import grpc, google.protobuf, mypy, setuptools']).status === 0
     ? undefined
     : 'run ops/engines/python-sdk.sh first';

@@ -2,10 +2,11 @@
  * An agent of a few simple characters, for trying an arena out: it says on its standard output, a line of JSON each, what
  * it hears and does.
  */
+import { readFileSync } from 'node:fs';
 import { argv, exit, stdout } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { ArenaError, type GameName, play } from './index.js';
+import { Arena, ArenaError, type GameName, play } from './index.js';
 
 const { values } = parseArgs({
   args: argv.slice(2),
@@ -20,8 +21,16 @@ const { values } = parseArgs({
     behaviour: { type: 'string', default: 'first' },
     'think-ms': { type: 'string', default: '0' },
     together: { type: 'string', default: '1' },
+    ca: { type: 'string' },
+    cert: { type: 'string' },
+    'cert-key': { type: 'string' },
   },
 });
+
+const pem = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file));
+const [ca, cert, certKey] = [values.ca, values.cert, values['cert-key']].map(pem);
+const tls = ca && { ca, ...(cert && certKey ? { cert, key: certKey } : {}) };
+const where = { arena: values.arena, key: values.key, tls };
 
 const say = (event: string, data: object = {}) => void stdout.write(`${JSON.stringify({ event, ...data })}\n`);
 
@@ -39,9 +48,13 @@ function choose(board: unknown, legal: readonly unknown[]): unknown {
 }
 
 try {
+  if (values.behaviour === 'ask') {
+    say('account', { account: (await new Arena(where).whoAmI()).account });
+    exit(0);
+  }
   const game = values.game as GameName;
   await play({
-    ...{ arena: values.arena, key: values.key, agent: values.agent },
+    ...{ ...where, agent: values.agent },
     games: [game],
     queue: { against: values.against },
     matches: Number(values.matches),

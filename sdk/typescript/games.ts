@@ -1,64 +1,38 @@
-/** What an agent sees on its turn, by game. `legal` lists every action that may be returned. */
+import type {
+  chess,
+  connectFour,
+  Game,
+  leducHoldem,
+  Observation,
+  prisoners,
+  ticTacToe,
+} from '../../sandbox-runner/games/index.js';
+
+/** What a game's own file says that its agents see, with its name and its actions told exactly. */
+type Seen<Name extends string, Rules> =
+  Rules extends Game<infer _State, infer Action, infer Saw extends Observation>
+    ? Omit<Saw, 'game' | 'legal'> & {
+        readonly game: Name;
+        /** Every action that may be returned. */
+        readonly legal: readonly Action[];
+      }
+    : never;
+
+/** What an agent sees on its turn, by game. */
 export interface Observations {
-  'tic-tac-toe': Seen<'tic-tac-toe', readonly Mark[], number> & { readonly mark: 'X' | 'O' };
-  'connect-four': Seen<'connect-four', readonly (readonly Mark[])[], number> & { readonly mark: 'X' | 'O' };
-  'leduc-holdem': Seen<'leduc-holdem', LeducBoard, LeducMove>;
-  chess: Seen<'chess', string, string> & ChessSeen;
-  prisoners: Seen<'prisoners', readonly { readonly mine: Choice[]; readonly theirs: Choice[] }[], Choice[]> & {
-    readonly round: number;
-    /** The seats of the opponents: the n-th choice of an action is for the n-th of them. */
-    readonly opponents: readonly number[];
-    readonly points: readonly number[];
-  };
+  'tic-tac-toe': Seen<'tic-tac-toe', typeof ticTacToe>;
+  'connect-four': Seen<'connect-four', typeof connectFour>;
+  'leduc-holdem': Seen<'leduc-holdem', typeof leducHoldem>;
+  chess: Seen<'chess', typeof chess>;
+  prisoners: Seen<'prisoners', typeof prisoners>;
 }
 
 export type GameName = keyof Observations;
 
 /** What an agent returns, by game: a cell, a column, a word, a move in UCI, or a choice for each opponent. */
-export interface Actions {
-  'tic-tac-toe': number;
-  'connect-four': number;
-  'leduc-holdem': LeducMove;
-  chess: string;
-  prisoners: Choice[];
-}
+export type Actions = { [Name in GameName]: Observations[Name]['legal'][number] };
 
-interface Seen<Game extends string, Board, Action> {
-  readonly game: Game | string;
-  readonly version: number;
-  /** Counts from 1 over all seats. */
-  readonly turn: number;
-  readonly seat: number;
-  readonly board: Board;
-  readonly legal: readonly Action[];
-}
-
-export type Mark = '' | 'X' | 'O';
-export type Choice = 'C' | 'D';
-export type LeducMove = 'call' | 'check' | 'fold' | 'raise';
-export type LeducCard = `${'J' | 'Q' | 'K'}${'s' | 'h'}`;
-type LeducMoves = readonly [readonly LeducMove[], readonly LeducMove[]];
-
-export interface LeducBoard {
-  readonly hand: number;
-  readonly hands: number;
-  readonly round: 1 | 2;
-  readonly card: LeducCard;
-  readonly public: LeducCard | null;
-  readonly moves: LeducMoves;
-  readonly first: number;
-  readonly paid: readonly [number, number];
-  readonly stacks: readonly [number, number];
-  readonly previous: {
-    readonly cards: readonly (LeducCard | null)[];
-    readonly public: LeducCard | null;
-    readonly moves: LeducMoves;
-    readonly first: number;
-    readonly won: readonly [number, number];
-  } | null;
-}
-
-interface ChessSeen {
-  readonly history: readonly string[];
-  readonly colour: 'white' | 'black';
-}
+export type Mark = Observations['tic-tac-toe']['board'][number];
+export type Choice = Actions['prisoners'][number];
+export type LeducMove = Actions['leduc-holdem'];
+export type LeducBoard = Observations['leduc-holdem']['board'];

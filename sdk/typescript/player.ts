@@ -25,7 +25,7 @@ export interface Turn {
   readonly deadline: string;
 }
 
-/** An action with the agent's reasons, for those who watch. */
+/** An action with the agent's reasons, for those who run the arena. */
 export class Decision<Action> {
   constructor(
     readonly action: Action,
@@ -159,16 +159,16 @@ class Player {
         const error = arenaError(thrown);
         if (this.#stopping.signal.aborted) return undefined;
         if (!error.retryable) throw error;
-        await this.#pause(failures);
+        await this.#pause(failures, error);
       }
     }
     return undefined;
   }
 
-  async #pause(failures: number): Promise<number> {
+  async #pause(failures: number, { retryAfterMs = 0 }: ArenaError): Promise<number> {
     const most = Math.min(BACKOFF_MS.max, BACKOFF_MS.first * 2 ** Math.min(failures, 10));
-    // Those who were cut off together do not come back together.
-    const afterMs = Math.round(most * (0.5 + Math.random() / 2));
+    // Those who were cut off together do not come back together, and nobody sooner than the arena asks for.
+    const afterMs = Math.round(retryAfterMs + most * (0.5 + Math.random() / 2));
     await sleep(afterMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
     return afterMs;
   }
@@ -182,7 +182,7 @@ class Player {
       if (this.#stopping.signal.aborted) return;
       if (!error.retryable) throw error;
       if (greeted) failures = 0;
-      const afterMs = await this.#pause(failures);
+      const afterMs = await this.#pause(failures, error);
       this.#options.onReconnect?.(error, afterMs);
     }
   }
@@ -203,7 +203,11 @@ class Player {
           else this.#hear(what);
         }
       });
-      stream.on('error', (error) => resolve(last ?? arenaError(error)));
+      stream.on('error', (error) => {
+        // The goodbye has the reason; how the stream ended may say besides when to come back.
+        const told = arenaError(error);
+        resolve(last === undefined || last.code === told.code ? told : last);
+      });
       stream.on('end', () => resolve(last ?? new ArenaError('NET.UNAVAILABLE', 'The stream ended.')));
       const { agent, games, concurrency = 0, queue } = this.#options;
       const capacity = queue ? 0 : concurrency;

@@ -1,148 +1,76 @@
-import type { Actions, Mark, Observations } from './games.js';
+import { chance } from '../../sandbox-runner/games/chance.js';
+import { assertSeats, gameNamed, isLegal, type Outcome } from '../../sandbox-runner/games/index.js';
+import type { Actions, GameName, Observations } from './games.js';
 import { Decision, type Turn } from './player.js';
 
-/** Games that can be practised without an arena. */
-export type PracticeGame = 'tic-tac-toe' | 'connect-four';
+type Acted<A> = A | Decision<A>;
 
-export interface PracticeOptions<Game extends PracticeGame> {
+export interface PracticeOptions<Game extends GameName> {
   readonly game: Game;
-  act(
-    observation: Observations[Game],
-    turn: Turn,
-  ): Actions[Game] | Decision<Actions[Game]> | Promise<Actions[Game] | Decision<Actions[Game]>>;
-  /** Plays at random when left out. */
+  act(observation: Observations[Game], turn: Turn): Acted<Actions[Game]> | Promise<Acted<Actions[Game]>>;
+  /** Plays every other seat; at random when left out. */
   opponent?(observation: Observations[Game]): Actions[Game];
-  readonly seat?: 0 | 1;
-  /** The same seed draws the same moves for the opponent. */
+  readonly seat?: number;
+  /** Two, unless the game takes more. */
+  readonly seats?: number;
+  /** The same seed deals the same cards and draws the same moves for the opponent, in every language. */
   readonly seed?: number;
 }
 
 export interface Practised {
   readonly winner: number | null;
+  /** From 0 to 1, as the arena would count it. */
+  readonly score: number;
   readonly reason: string;
   readonly won: boolean;
+  /** How many moves were played, by all seats. */
   readonly turns: number;
 }
 
-/** The rules of a game of two, as the arena has them. `board` is as an agent sees it. */
-interface Rules {
-  readonly board: readonly Mark[] | readonly (readonly Mark[])[];
-  readonly played: number;
-  legal(): number[];
-  apply(action: number): Rules;
-  outcome(): { readonly winner: number | null; readonly reason: string } | undefined;
-}
-
-const marks = ['X', 'O'] as const;
-const LINES = [
-  [0, 1, 2],
-  [3, 4, 5],
-  [6, 7, 8],
-  [0, 3, 6],
-  [1, 4, 7],
-  [2, 5, 8],
-  [0, 4, 8],
-  [2, 4, 6],
-] as const;
-
-function ticTacToe(board: readonly Mark[] = Array<Mark>(9).fill(''), played = 0): Rules {
-  const outcome = () => {
-    const line = LINES.find(([a, b, c]) => board[a] && board[a] === board[b] && board[a] === board[c]);
-    if (line) return { winner: marks.indexOf(board[line[0]] as 'X' | 'O'), reason: 'line' };
-    return played === 9 ? { winner: null, reason: 'full_board' } : undefined;
-  };
-  return {
-    ...{ board, played, outcome },
-    legal: () => (outcome() ? [] : board.flatMap((mark, cell) => (mark === '' ? [cell] : []))),
-    apply: (cell) => ticTacToe(board.with(cell, marks[played % 2] ?? ''), played + 1),
-  };
-}
-
-const emptyRows = () => Array.from({ length: 6 }, () => Array<Mark>(7).fill(''));
-
-function connectFour(board: readonly (readonly Mark[])[] = emptyRows(), played = 0): Rules {
-  const at = (row: number, column: number) => board[row]?.[column] ?? '';
-  const four = (row: number, column: number, down: number, right: number) =>
-    at(row, column) !== '' && [1, 2, 3].every((i) => at(row + i * down, column + i * right) === at(row, column));
-  const outcome = () => {
-    for (let row = 0; row < 6; row++) {
-      for (let column = 0; column < 7; column++) {
-        const ways = [
-          four(row, column, 0, 1),
-          four(row, column, 1, 0),
-          four(row, column, 1, 1),
-          four(row, column, 1, -1),
-        ];
-        if (ways.includes(true)) return { winner: marks.indexOf(at(row, column) as 'X' | 'O'), reason: 'line' };
-      }
-    }
-    return played === 42 ? { winner: null, reason: 'full_board' } : undefined;
-  };
-  return {
-    ...{ board, played, outcome },
-    legal: () => (outcome() ? [] : [0, 1, 2, 3, 4, 5, 6].filter((column) => at(0, column) === '')),
-    apply: (column) => {
-      const row = board.findLastIndex((cells) => cells[column] === '');
-      const changed = board.map((cells, i) => (i === row ? cells.with(column, marks[played % 2] ?? '') : cells));
-      return connectFour(changed, played + 1);
-    },
-  };
-}
-
-/** @example practiceRules['tic-tac-toe']().legal() // 0 to 8 */
-export const practiceRules: Readonly<Record<PracticeGame, () => Rules>> = {
-  'tic-tac-toe': () => ticTacToe(),
-  'connect-four': () => connectFour(),
-};
-
-export const observeOf = (game: PracticeGame, state: Rules, seat: number) => {
-  const { board, played } = state;
-  return { game, version: 1, turn: played + 1, seat, mark: marks[seat], board, legal: state.legal() };
-};
-
 const TIME = { turnMs: 2_000, bankMs: 60_000 };
 
-/** A small generator, so that the same seed gives the same opponent everywhere. */
-function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+/** Whoever breaks a rule gets nothing, and the others share the point. */
+function forfeited(seat: number, seats: number, reason: string): Outcome {
+  const scores = Array.from({ length: seats }, (_, each) => (each === seat ? 0 : 1 / (seats - 1)));
+  return { winner: seats === 2 ? 1 - seat : null, scores, reason };
 }
 
 /**
- * Plays a whole match offline, by the arena's rules and clock.
+ * Plays a whole match offline, by the arena's own rules and its clock.
  *
- * @example (await practise({ game: 'tic-tac-toe', act: ({ legal }) => legal[0] ?? 0 })).won
+ * @example (await practise({ game: 'chess', act: ({ legal }) => legal[0] ?? '' })).reason
  */
-export async function practise<Game extends PracticeGame>(options: PracticeOptions<Game>): Promise<Practised> {
-  const { game, seat = 0, seed = 0 } = options;
-  const draw = random(seed);
-  const atRandom = ({ legal }: Observations[Game]) => legal[Math.floor(draw() * legal.length)] as Actions[Game];
+export async function practise<Game extends GameName>(options: PracticeOptions<Game>): Promise<Practised> {
+  const { game, seat = 0, seats = 2, seed = 0 } = options;
+  const rules = gameNamed(game);
+  assertSeats(rules, seats);
+  const draw = chance('practice', `${seed}`);
+  const atRandom = ({ legal }: Observations[Game]) => legal[draw.below(legal.length)] as Actions[Game];
   const { opponent = atRandom } = options;
-  let bankMs = TIME.bankMs;
-  let state = practiceRules[game]();
-  const end = (winner: number | null, reason: string): Practised => {
-    return { winner, reason, won: winner === seat, turns: state.played };
+  let bankLeftMs = TIME.bankMs;
+  let turns = 0;
+  const end = ({ winner, scores, reason }: Outcome): Practised => {
+    return { winner, score: scores[seat] ?? 0, reason, won: winner === seat, turns };
   };
-  for (let ended = state.outcome(); ; ended = state.outcome()) {
-    if (ended) return end(ended.winner, ended.reason);
-    const onMove = state.played % 2;
-    const observation = structuredClone(observeOf(game, state, onMove)) as unknown as Observations[Game];
-    if (onMove !== seat) {
-      state = state.apply(opponent(observation) as number);
-      continue;
-    }
-    const startedMs = performance.now();
-    const turn = { matchId: 'practice', turn: state.played + 1, seat, deadline: '' };
-    const acted = await options.act(observation, { ...turn, turnLeftMs: TIME.turnMs, bankLeftMs: bankMs });
-    bankMs -= Math.max(0, performance.now() - startedMs - TIME.turnMs);
-    const action = acted instanceof Decision ? acted.action : acted;
-    if (bankMs < 0) return end(1 - seat, 'timeout');
-    if (!state.legal().includes(action as number)) return end(1 - seat, 'illegal_move');
-    state = state.apply(action as number);
+  let state = rules.setup(`${seed}`, seats);
+  for (let ended = rules.outcome(state); ; ended = rules.outcome(state)) {
+    if (ended) return end(ended);
+    const onMove = rules.toMove(state);
+    const observation = overTheWire(rules.observe(state, onMove)) as Observations[Game];
+    let acted: Acted<Actions[Game]>;
+    if (onMove === seat) {
+      const startedMs = performance.now();
+      const turn = { matchId: 'practice', turn: turns + 1, seat, turnLeftMs: TIME.turnMs, bankLeftMs, deadline: '' };
+      acted = await options.act(observation, turn);
+      bankLeftMs -= Math.max(0, performance.now() - startedMs - TIME.turnMs);
+      if (bankLeftMs < 0) return end(forfeited(seat, seats, 'timeout'));
+    } else acted = opponent(observation);
+    const action = rules.parse(overTheWire(acted instanceof Decision ? acted.action : acted));
+    if (action === undefined || !isLegal(rules, state, action)) return end(forfeited(onMove, seats, 'illegal_move'));
+    state = rules.apply(state, action);
+    turns += 1;
   }
 }
+
+/** What is left of a value once it was sent as JSON, as everything is in the arena. */
+const overTheWire = (value: unknown): unknown => JSON.parse(JSON.stringify(value) ?? 'null');

@@ -6,20 +6,23 @@
          act=lambda observation, turn: observation["legal"][0])
 """
 
-from .arena import Arena, ArenaError
-from .games import Action, Observation
-from .player import Decision, MatchResult, MatchStarted, Turn, play
+from .arena import Arena, ArenaError, Queue
+from .games import Action, GameName, Observation
+from .player import Act, Decision, MatchResult, MatchStarted, Turn, play
 from .practice import Practised, practise
 
 __all__ = [
+    "Act",
     "Action",
     "Arena",
     "ArenaError",
     "Decision",
+    "GameName",
     "MatchResult",
     "MatchStarted",
     "Observation",
     "Practised",
+    "Queue",
     "Turn",
     "play",
     "practise",

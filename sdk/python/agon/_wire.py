@@ -1,4 +1,4 @@
-"""The messages of proto/agon/arena/v1, made from their description when this is first imported."""
+"""The messages of proto/agon/arena/v1 and proto/google/rpc, made from their description when this is first imported."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ for _file in descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(DESCRI
     _pool.Add(_file)
 
 
-def message(name: str) -> Any:
+def message(name: str, package: str = PACKAGE) -> Any:
     """The class of a message by its name."""
-    return message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
+    return message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{package}.{name}"))

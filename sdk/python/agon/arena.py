@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypedDict
 
 import grpc
 
@@ -13,6 +13,9 @@ CALL_S = 15.0
 WAIT_S = 60.0
 
 ErrorDetail = message("ErrorDetail")
+Status = message("Status", "google.rpc")
+ErrorInfo = message("ErrorInfo", "google.rpc")
+RetryInfo = message("RetryInfo", "google.rpc")
 
 _RETRYABLE = (
     "NET.",
@@ -24,6 +27,7 @@ _RETRYABLE = (
     "PLAY.NO_HELLO",
     "DATABASE.UNAVAILABLE",
     "STORE.CLOSED",
+    "LIMITS.",
 )
 _AWAY = (
     grpc.StatusCode.UNAVAILABLE,
@@ -36,11 +40,15 @@ _AWAY = (
 class ArenaError(Exception):
     """A refusal of the arena, by its stable code; NET.UNAVAILABLE when nobody answers."""
 
-    def __init__(self, code: str, message: str, details: Optional[Dict[str, Any]] = None) -> None:
+    def __init__(
+        self, code: str, message: str, details: Optional[Dict[str, Any]] = None, retry_after_s: float = 0.0
+    ) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.details = details or {}
+        #: How long the arena asks to wait.
+        self.retry_after_s = retry_after_s
 
     @property
     def retryable(self) -> bool:
@@ -50,12 +58,40 @@ class ArenaError(Exception):
 
 def arena_error(error: grpc.RpcError) -> ArenaError:
     """Puts what gRPC raises into the arena's own words."""
-    for key, value in error.trailing_metadata() or ():
-        if key == "agon-error-bin":
-            detail = ErrorDetail.FromString(value)
-            return ArenaError(detail.code, error.details() or detail.code, json.loads(detail.details_json or "{}"))
+    sent = dict(error.trailing_metadata() or ())
+    told, retry_after_s = _rich(sent.get("grpc-status-details-bin", b""))
+    if "agon-error-bin" in sent:
+        detail = ErrorDetail.FromString(sent["agon-error-bin"])
+        details = json.loads(detail.details_json or "{}")
+        return ArenaError(detail.code, error.details() or detail.code, details, retry_after_s)
+    if told:
+        return ArenaError(told, error.details() or told, None, retry_after_s)
     code = error.code()
     return ArenaError("NET.UNAVAILABLE" if code in _AWAY else f"GRPC.{code.name}", error.details() or code.name)
+
+
+def _rich(sent: bytes) -> Tuple[str, float]:
+    """What Google's error model has to say: the arena's code, and when to come back."""
+    code, retry_after_s = "", 0.0
+    for detail in Status.FromString(sent).details:
+        if detail.type_url.endswith("/google.rpc.ErrorInfo"):
+            code = ErrorInfo.FromString(detail.value).metadata.get("code", "")
+        elif detail.type_url.endswith("/google.rpc.RetryInfo"):
+            delay = RetryInfo.FromString(detail.value).retry_delay
+            retry_after_s = delay.seconds + delay.nanos / 1e9
+    return code, retry_after_s
+
+
+class Queue(TypedDict, total=False):
+    """What is asked of an opponent."""
+
+    game: str
+    stake_cents: str
+    currency: str
+    #: "house" for any agent of the house at once, or a house agent by its id.
+    against: str
+    house_after_ms: int
+    wait_ms: int
 
 
 class Arena:
@@ -83,14 +119,14 @@ class Arena:
 
     def register_agent(self, owner: str, name: str, games: Sequence[str]) -> str:
         """Makes an agent known that plays from outside; the same again changes nothing. Answers with its id."""
-        return self._ask("RegisterAgent", {"owner": owner, "name": name, "games": list(games)}).agent
+        return str(self._ask("RegisterAgent", {"owner": owner, "name": name, "games": list(games)}).agent)
 
     def submit_agent(
         self, owner: str, name: str, games: Sequence[str], source: str, runtime: str = "python"
     ) -> str:
         """Submits code that the arena runs itself. Answers with the agent's id."""
         fields = {"owner": owner, "name": name, "games": list(games), "source": source, "runtime": runtime}
-        return self._ask("SubmitAgent", fields, WAIT_S).agent
+        return str(self._ask("SubmitAgent", fields, WAIT_S).agent)
 
     def join_queue(
         self,
@@ -118,7 +154,7 @@ class Arena:
 
     def leave_queue(self, agent: str) -> int:
         """Ends the agent's waiting, wherever it was begun."""
-        return self._ask("LeaveQueue", {"agent": agent}).left
+        return int(self._ask("LeaveQueue", {"agent": agent}).left)
 
     def matches(self, agent: str, *, game: str = "", status: str = "", limit: int = 20) -> List[Any]:
         """The agent's newest matches."""

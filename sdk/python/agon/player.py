@@ -9,13 +9,47 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Generic,
+    Iterator,
+    List,
+    Literal,
+    Optional,
+    Sequence,
+    Tuple,
+    TypedDict,
+    TypeVar,
+    Union,
+    overload,
+)
 
 import grpc
 
 from ._wire import message
-from .arena import Arena, ArenaError, arena_error
-from .games import Action, Observation
+from .arena import Arena, ArenaError, Queue, arena_error
+from .games import (
+    Action,
+    Chess,
+    Choice,
+    ConnectFour,
+    GameName,
+    Leduc,
+    LeducMove,
+    Observation,
+    Prisoners,
+    TicTacToe,
+)
+
+if TYPE_CHECKING:
+    # Type checkers know it without its being installed.
+    from typing_extensions import Unpack
+
+Saw = TypeVar("Saw")
+Chosen = TypeVar("Chosen", covariant=True)
 
 PlayRequest = message("PlayRequest")
 BACKOFF_S = (0.1, 5.0)
@@ -64,24 +98,76 @@ class MatchResult:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """An action with the agent's reasons, for those who watch."""
+class Decision(Generic[Chosen]):
+    """An action with the agent's reasons, for those who run the arena."""
 
-    action: Action
+    action: Chosen
     reasoning: Optional[str] = None
     confidence: Optional[float] = None
 
 
+#: What an agent is: from what it sees and what is known about the turn to an action, with reasons or without.
+Act = Callable[[Saw, Turn], Union[Chosen, Decision[Chosen]]]
+
+
+class _Where(TypedDict):
+    arena: str
+    key: str
+    agent: str
+
+
+class PlayOptions(_Where, total=False):
+    """What `play` takes besides the games and `act`; it says what each does."""
+
+    queue: Optional[Queue]
+    matches: Optional[int]
+    concurrency: Optional[int]
+    register: bool
+    tls: Optional[grpc.ChannelCredentials]
+    stop: Optional[threading.Event]
+    on_started: Callable[[MatchStarted], None]
+    on_result: Callable[[MatchResult], None]
+    on_refused: Callable[[Any], None]
+    on_reconnect: Callable[[ArenaError, float], None]
+
+
+_Two = Tuple[GameName, GameName]
+_Three = Tuple[GameName, GameName, GameName]
+_Four = Tuple[GameName, GameName, GameName, GameName]
+_Five = Tuple[GameName, GameName, GameName, GameName, GameName]
+#: A tuple of at least two: with a list, a wrong action for one game would pass for a right one of another.
+SeveralGames = Union[_Two, _Three, _Four, _Five]
+
+_OnlyTicTacToe = Sequence[Literal["tic-tac-toe"]]
+_OnlyConnectFour = Sequence[Literal["connect-four"]]
+_OnlyLeduc = Sequence[Literal["leduc-holdem"]]
+_OnlyChess = Sequence[Literal["chess"]]
+_OnlyPrisoners = Sequence[Literal["prisoners"]]
+_Played = List[MatchResult]
+
+
+@overload
+def play(*, games: _OnlyTicTacToe, act: Act[TicTacToe, int], **options: Unpack[PlayOptions]) -> _Played: ...
+@overload
+def play(*, games: _OnlyConnectFour, act: Act[ConnectFour, int], **options: Unpack[PlayOptions]) -> _Played: ...
+@overload
+def play(*, games: _OnlyLeduc, act: Act[Leduc, LeducMove], **options: Unpack[PlayOptions]) -> _Played: ...
+@overload
+def play(*, games: _OnlyChess, act: Act[Chess, str], **options: Unpack[PlayOptions]) -> _Played: ...
+@overload
+def play(*, games: _OnlyPrisoners, act: Act[Prisoners, List[Choice]], **options: Unpack[PlayOptions]) -> _Played: ...
+@overload
+def play(*, games: SeveralGames, act: Act[Observation, Action], **options: Unpack[PlayOptions]) -> _Played: ...
 def play(
     *,
     arena: str,
     key: str,
     agent: str,
     games: Sequence[str],
-    act: Callable[[Any, Turn], Any],
-    queue: Optional[Dict[str, Any]] = None,
+    act: Act[Any, Any],
+    queue: Optional[Queue] = None,
     matches: Optional[int] = None,
-    concurrency: int = 1,
+    concurrency: Optional[int] = None,
     register: bool = True,
     tls: Optional[grpc.ChannelCredentials] = None,
     stop: Optional[threading.Event] = None,
@@ -93,8 +179,10 @@ def play(
     """Plays until enough matches are over, or `stop` is set.
 
     With `queue` (for example `{"against": "house"}`) matches of the first game are looked for, `concurrency` at a
-    time; without it, they are waited for. A stream that is lost is opened again, and what was asked meanwhile is
-    answered then. `act` runs in a thread of its own for each turn.
+    time (one, unless said otherwise); without it, they are waited for, and that many are taken at a time (as many as
+    the arena lets an agent have). A stream that is lost is opened again, and what was asked meanwhile is answered
+    then. `act` runs in a thread of its own for each turn, and is typed by the game; of several games, given as a
+    tuple, `observation["game"]` says which it is.
     """
     player = _Player(Arena(arena, key, tls), agent, games, act, stop or threading.Event())
     player.on_started, player.on_result = on_started, on_result
@@ -117,7 +205,7 @@ class _Player:
     on_reconnect: Callable[[ArenaError, float], None]
 
     def __init__(
-        self, arena: Arena, agent: str, games: Sequence[str], act: Callable[[Any, Turn], Any], stop: threading.Event
+        self, arena: Arena, agent: str, games: Sequence[str], act: Act[Any, Any], stop: threading.Event
     ) -> None:
         self._arena = arena
         self._agent = agent
@@ -131,13 +219,16 @@ class _Player:
         self._outbox: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._failure: Optional[BaseException] = None
         self._welcomed = False
+        self._capacity = 0
         self._call: Any = None
         self._thinkers = ThreadPoolExecutor(max_workers=THINKERS, thread_name_prefix="agon-act")
 
     def run(
-        self, wanted: Optional[Dict[str, Any]], matches: Optional[int], concurrency: int, register: bool
+        self, wanted: Optional[Queue], matches: Optional[int], concurrency: Optional[int], register: bool
     ) -> List[MatchResult]:
         owner, _, name = self._agent.partition(".")
+        # Whoever looks for matches has what it asked for; whoever waits for them says how many it takes.
+        self._capacity = concurrency or 0 if wanted is None else 0
         try:
             if register:
                 self._patiently(lambda: self._arena.register_agent(owner, name, self._games))
@@ -147,7 +238,7 @@ class _Player:
             if wanted is None:
                 self._wait(lambda: matches is not None and len(self._results) >= matches)
             else:
-                self._play_queue(wanted, matches, concurrency)
+                self._play_queue(wanted, matches, concurrency or 1)
             return list(self._results.values())
         finally:
             self._stop.set()
@@ -156,7 +247,7 @@ class _Player:
             self._arena.close()
             self._thinkers.shutdown(wait=False)
 
-    def _play_queue(self, wanted: Dict[str, Any], matches: Optional[int], concurrency: int) -> None:
+    def _play_queue(self, wanted: Queue, matches: Optional[int], concurrency: int) -> None:
         left = [matches if matches is not None else float("inf")]
 
         def lane() -> None:
@@ -172,8 +263,8 @@ class _Player:
             each.start()
         self._wait(lambda: not any(each.is_alive() for each in lanes))
 
-    def _play_one(self, wanted: Dict[str, Any]) -> None:
-        asked = {"game": self._games[0], **wanted}
+    def _play_one(self, wanted: Queue) -> None:
+        asked: Dict[str, Any] = {"game": self._games[0], **wanted}
         joined = None
         while joined is None and not self._stop.is_set():
             joined = self._patiently(lambda: self._arena.join_queue(self._agent, **asked))
@@ -213,14 +304,14 @@ class _Player:
             except ArenaError as error:
                 if not error.retryable:
                     raise
-                self._pause(failures)
+                self._pause(failures, error)
                 failures += 1
         return None
 
-    def _pause(self, failures: int) -> float:
+    def _pause(self, failures: int, why: ArenaError) -> float:
         first, most = BACKOFF_S
-        # Those who were cut off together do not come back together.
-        after_s = min(most, first * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0)
+        # Those who were cut off together do not come back together, and nobody sooner than the arena asks for.
+        after_s: float = why.retry_after_s + min(most, first * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0)
         self._stop.wait(after_s)
         return after_s
 
@@ -234,13 +325,16 @@ class _Player:
             if not error.retryable:
                 raise error
             failures = 0 if time.monotonic() - before > 1 else failures + 1
-            self.on_reconnect(error, self._pause(failures))
+            self.on_reconnect(error, self._pause(failures, error))
 
     def _converse(self) -> ArenaError:
         """One stream from its hello to its end; answers with why it ended."""
         outbox: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         with self._lock:
-            hello = {"agent": self._agent, "games": self._games, "client": CLIENT, "open_matches": list(self._open)}
+            hello = {
+                **{"agent": self._agent, "games": self._games, "capacity": self._capacity},
+                **{"client": CLIENT, "open_matches": list(self._open)},
+            }
         outbox.put({"hello": hello})
         self._outbox = outbox
         last: Optional[ArenaError] = None
@@ -254,7 +348,9 @@ class _Player:
                         self._hear(note)
             return last or ArenaError("NET.UNAVAILABLE", "The stream ended.")
         except grpc.RpcError as error:
-            return last or arena_error(error)
+            # The goodbye has the reason; how the stream ended may say besides when to come back.
+            told = arena_error(error)
+            return told if last is None or last.code == told.code else last
         finally:
             outbox.put(None)
 
@@ -333,9 +429,11 @@ class _Player:
             self._open.pop(result.match_id, None)
             if result.match_id in self._results:
                 return
+        # Told before it counts: whoever waits for the last match must not end before its result was heard.
+        self.on_result(result)
+        with self._changed:
             self._results[result.match_id] = result
             self._changed.notify_all()
-        self.on_result(result)
 
 
 def _requests(outbox: "queue.SimpleQueue[Any]") -> Iterator[Any]:

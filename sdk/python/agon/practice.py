@@ -3,92 +3,35 @@
 from __future__ import annotations
 
 import json
-import random
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Literal, Optional, overload
 
-from .player import Decision, Turn
+from .chess import ChessRules
+from .games import Chess, Choice, ConnectFour, Leduc, LeducMove, Prisoners, TicTacToe
+from .player import Act, Decision, Turn
+from .rules import Chance, ConnectFourRules, LeducRules, Outcome, PrisonersRules, TicTacToeRules
 
 TURN_MS, BANK_MS = 2_000, 60_000
 
-_LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
-
-
-class TicTacToeRules:
-    """The rules of tic-tac-toe, as the arena has them."""
-
-    name = "tic-tac-toe"
-
-    def __init__(self) -> None:
-        self.cells = [""] * 9
-        self.played = 0
-
-    def legal(self) -> List[int]:
-        return [] if self.outcome() else [cell for cell, mark in enumerate(self.cells) if mark == ""]
-
-    def observe(self, seat: int) -> Any:
-        return _seen(self, seat, list(self.cells))
-
-    def apply(self, action: int) -> None:
-        self.cells[action] = "XO"[self.played % 2]
-        self.played += 1
-
-    def outcome(self) -> Optional[Any]:
-        for a, b, c in _LINES:
-            if self.cells[a] and self.cells[a] == self.cells[b] == self.cells[c]:
-                return "XO".index(self.cells[a]), "line"
-        return (None, "full_board") if self.played == 9 else None
-
-
-class ConnectFourRules:
-    """The rules of connect four, as the arena has them."""
-
-    name = "connect-four"
-
-    def __init__(self) -> None:
-        self.rows = [[""] * 7 for _ in range(6)]
-        self.played = 0
-
-    def legal(self) -> List[int]:
-        return [] if self.outcome() else [column for column in range(7) if self.rows[0][column] == ""]
-
-    def observe(self, seat: int) -> Any:
-        return _seen(self, seat, [list(row) for row in self.rows])
-
-    def apply(self, action: int) -> None:
-        row = max(at for at in range(6) if self.rows[at][action] == "")
-        self.rows[row][action] = "XO"[self.played % 2]
-        self.played += 1
-
-    def outcome(self) -> Optional[Any]:
-        for row in range(6):
-            for column in range(7):
-                for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-                    if self._four(row, column, down, right):
-                        return "XO".index(self.rows[row][column]), "line"
-        return (None, "full_board") if self.played == 42 else None
-
-    def _four(self, row: int, column: int, down: int, right: int) -> bool:
-        mark = self.rows[row][column]
-        if not mark or row + 3 * down > 5 or not 0 <= column + 3 * right <= 6:
-            return False
-        return all(self.rows[row + i * down][column + i * right] == mark for i in range(4))
-
-
-RULES = {rules.name: rules for rules in (TicTacToeRules, ConnectFourRules)}
-
-
-def _seen(state: Any, seat: int, board: Any) -> Any:
-    seen = {"game": state.name, "version": 1, "turn": state.played + 1, "seat": seat, "mark": "XO"[seat]}
-    return {**seen, "board": board, "legal": state.legal()}
+#: Each is made with the match's seed and the number of seats.
+RULES: Dict[str, Callable[[str, int], Any]] = {
+    "tic-tac-toe": TicTacToeRules,
+    "connect-four": ConnectFourRules,
+    "leduc-holdem": LeducRules,
+    "chess": ChessRules,
+    "prisoners": PrisonersRules,
+}
 
 
 @dataclass(frozen=True)
 class Practised:
     winner: Optional[int]
+    #: From 0 to 1, as the arena would count it.
+    score: float
     reason: str
     seat: int
+    #: How many moves were played, by all seats.
     turns: int
 
     @property
@@ -96,35 +39,117 @@ class Practised:
         return self.winner == self.seat
 
 
+@overload
 def practise(
-    act: Callable[[Any, Turn], Any],
+    act: Act[TicTacToe, int],
+    *,
+    game: Literal["tic-tac-toe"] = "tic-tac-toe",
+    opponent: Optional[Callable[[TicTacToe], int]] = None,
+    seat: int = 0,
+    seats: int = 2,
+    seed: int = 0,
+) -> Practised: ...
+
+
+@overload
+def practise(
+    act: Act[ConnectFour, int],
+    *,
+    game: Literal["connect-four"],
+    opponent: Optional[Callable[[ConnectFour], int]] = None,
+    seat: int = 0,
+    seats: int = 2,
+    seed: int = 0,
+) -> Practised: ...
+
+
+@overload
+def practise(
+    act: Act[Leduc, LeducMove],
+    *,
+    game: Literal["leduc-holdem"],
+    opponent: Optional[Callable[[Leduc], LeducMove]] = None,
+    seat: int = 0,
+    seats: int = 2,
+    seed: int = 0,
+) -> Practised: ...
+
+
+@overload
+def practise(
+    act: Act[Chess, str],
+    *,
+    game: Literal["chess"],
+    opponent: Optional[Callable[[Chess], str]] = None,
+    seat: int = 0,
+    seats: int = 2,
+    seed: int = 0,
+) -> Practised: ...
+
+
+@overload
+def practise(
+    act: Act[Prisoners, List[Choice]],
+    *,
+    game: Literal["prisoners"],
+    opponent: Optional[Callable[[Prisoners], List[Choice]]] = None,
+    seat: int = 0,
+    seats: int = 2,
+    seed: int = 0,
+) -> Practised: ...
+
+
+def practise(
+    act: Act[Any, Any],
     *,
     game: str = "tic-tac-toe",
     opponent: Optional[Callable[[Any], Any]] = None,
     seat: int = 0,
+    seats: int = 2,
     seed: int = 0,
 ) -> Practised:
-    """One match by the arena's rules and clock; the opponent plays at random unless another is given."""
+    """One match by the arena's rules and clock; the others play at random unless an opponent is given.
+
+    The same seed deals the same cards and draws the same moves for the opponent, in every language.
+
+    >>> practise(lambda observation, turn: observation["legal"][0], game="connect-four").reason
+    'line'
+    """
     if game not in RULES:
         raise ValueError(f"{game} cannot be practised here, only {', '.join(RULES)}.")
-    state = RULES[game]()
-    draw = random.Random(seed)
-    other = opponent or (lambda observation: draw.choice(observation["legal"]))
-    bank_ms = float(BANK_MS)
-    while state.outcome() is None:
-        on_move = state.played % 2
+    if not 2 <= seats <= (8 if game == "prisoners" else 2):
+        raise ValueError(f"{game} is not played by {seats}.")
+    state = RULES[game](str(seed), seats)
+    draw = Chance("practice", str(seed))
+    other = opponent or (lambda observation: observation["legal"][draw.below(len(observation["legal"]))])
+    bank_ms, turns = float(BANK_MS), 0
+
+    def end(outcome: Outcome) -> Practised:
+        return Practised(outcome.winner, outcome.scores[seat], outcome.reason, seat, turns)
+
+    while True:
+        ended = state.outcome()
+        if ended is not None:
+            return end(ended)
+        on_move = state.to_move()
         observation = json.loads(json.dumps(state.observe(on_move)))
-        if on_move != seat:
-            state.apply(other(observation))
-            continue
-        started = time.perf_counter()
-        acted = act(observation, Turn("practice", state.played + 1, seat, TURN_MS, int(bank_ms), ""))
-        bank_ms -= max(0.0, (time.perf_counter() - started) * 1000 - TURN_MS)
-        action = acted.action if isinstance(acted, Decision) else acted
-        if bank_ms < 0:
-            return Practised(1 - seat, "timeout", seat, state.played)
-        if action not in state.legal():
-            return Practised(1 - seat, "illegal_move", seat, state.played + 1)
+        if on_move == seat:
+            started = time.perf_counter()
+            acted = act(observation, Turn("practice", turns + 1, seat, TURN_MS, int(bank_ms), ""))
+            bank_ms -= max(0.0, (time.perf_counter() - started) * 1000 - TURN_MS)
+            if bank_ms < 0:
+                return end(_forfeited(seat, seats, "timeout"))
+        else:
+            acted = other(observation)
+        action = json.loads(json.dumps(acted.action if isinstance(acted, Decision) else acted))
+        # True is 1 to Python, and not to the arena.
+        if isinstance(action, bool) or action not in state.legal():
+            return end(_forfeited(on_move, seats, "illegal_move"))
         state.apply(action)
-    winner, reason = state.outcome()
-    return Practised(winner, reason, seat, state.played)
+        turns += 1
+
+
+def _forfeited(seat: int, seats: int, reason: str) -> Outcome:
+    """Whoever breaks a rule gets nothing, and the others share the point."""
+    scores = [0.0 if each == seat else 1 / (seats - 1) for each in range(seats)]
+    return Outcome(1 - seat if seats == 2 else None, scores, reason)

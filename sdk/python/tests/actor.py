@@ -2,11 +2,14 @@
 
 import argparse
 import json
+import os
+import pathlib
 import sys
 import threading
 import time
 
-from agon import ArenaError, play
+import grpc
+from agon import Arena, ArenaError, play
 
 parser = argparse.ArgumentParser()
 for name, default in (
@@ -16,11 +19,21 @@ for name, default in (
     ("game", "tic-tac-toe"),
     ("against", "house"),
     ("behaviour", "first"),
+    ("ca", ""),
+    ("cert", ""),
+    ("cert-key", ""),
 ):
     parser.add_argument(f"--{name}", default=default)
 for name, number in (("matches", 1), ("concurrency", 1), ("think-ms", 0), ("together", 1)):
     parser.add_argument(f"--{name}", type=int, default=number)
 args = parser.parse_args()
+
+
+def pem(file):
+    return pathlib.Path(file).read_bytes() if file else None
+
+
+tls = grpc.ssl_channel_credentials(pem(args.ca), pem(args.cert_key), pem(args.cert)) if args.ca else None
 
 together = threading.Event()
 started_matches = []
@@ -52,11 +65,15 @@ def on_result(result):
     say("result", matchId=result.match_id, seat=result.seat, score=result.score, reason=result.reason)
 
 
-code = 0
-try:
+def ask():
+    say("account", account=Arena(args.arena, args.key, tls).who_am_i().account)
+
+
+def take_part():
     play(
         arena=args.arena,
         key=args.key,
+        tls=tls,
         agent=args.agent,
         games=[args.game],
         act=act,
@@ -68,11 +85,14 @@ try:
         on_refused=lambda refused: say("refused", matchId=refused.match_id, code=refused.code),
         on_reconnect=lambda why, after_s: say("reconnect", code=why.code),
     )
+
+
+code = 0
+try:
+    ask() if args.behaviour == "ask" else take_part()
 except ArenaError as error:
     say("error", code=error.code, message=error.message)
     code = 1
 sys.stdout.flush()
 # A turn that somebody still sleeps over must not keep the process.
-import os  # noqa: E402
-
 os._exit(code)
