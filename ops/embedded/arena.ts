@@ -2,36 +2,26 @@ import 'reflect-metadata';
 import { env } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommandBus } from '@nestjs/cqrs';
-import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serveRunners } from '../../gateway/grpc/server.js';
 import { LiveMatches } from '../../gateway/live/matches.js';
+import { watchGrpc } from '../../gateway/observe.js';
 import type { GatewayPorts, PartStatus } from '../../gateway/ports.js';
 import { Projections } from '../../projections/engine/projections.js';
 import { groupOf } from '../../projections/engine/projector.js';
+import type { View } from '../../projections/engine/view.js';
 import { HotFeed } from '../../projections/leaderboards/hot.js';
 import { leaderboardsView } from '../../projections/leaderboards/view.js';
-import { openDatabase } from '../../projections/sinks/database.js';
+import { openDatabase, openReads } from '../../projections/sinks/database.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
-import { upcast, views } from '../../projections/views.js';
-import {
-  assertSeats,
-  Cells,
-  defaultLimits,
-  Egress,
-  gameNamed,
-  gameNames,
-  keyIn,
-  readPolicy,
-  startRunner,
-} from '../../sandbox-runner/index.js';
+import { typesOfView, upcast, views } from '../../projections/views.js';
+import { Cells, Egress, keyIn, readPolicy, startRunner } from '../../sandbox-runner/index.js';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
-import { type MatchProposed, WorkQueue } from '../../services/arena/index.js';
+import { WorkQueue } from '../../services/arena/index.js';
 import { contexts } from '../../services/index.js';
 import {
-  type Actor,
   type Artifacts,
   type Clock,
   type Command,
@@ -44,24 +34,30 @@ import {
   randomIds,
   systemClock,
 } from '../../services/kernel/index.js';
-import { readWallet } from '../../services/wallet/index.js';
 import { startPostgres } from '../engines/postgres.js';
 import type { Sandbox } from '../stripe-sandbox/server.js';
-import { version } from '../version.js';
 import { EmbeddedAnalytics } from './analytics.js';
-import { DataFolder, sameToken } from './data-folder.js';
+import { claimIdsOf, clockOf } from './clock.js';
+import { contentFrom } from './content.js';
+import { DataFolder } from './data-folder.js';
 import type { OpenDoor } from './eventstore.js';
-import { followExpiry } from './expiry.js';
+import { followExpiry, followWaiting } from './expiry.js';
+import { addGauges } from './gauges.js';
 import { createGateway, listen } from './http.js';
+import { identitiesFrom } from './identity.js';
 import { HOUSE_ACCOUNTS } from './ladder.js';
+import { PolicyLetters } from './letters.js';
 import { logName, openLog } from './log.js';
+import { createLog } from './logging.js';
 import { Metrics } from './metrics.js';
+import { watchFrom } from './observe.js';
 import { followPayments, paymentsFrom, type SandboxChoice } from './payments.js';
 import { startPlay } from './play.js';
-import { runPolicy } from './policies.js';
+import { groupOfPolicy, runPolicy } from './policies.js';
+import { gatewayPorts, tokensOf } from './ports.js';
 import { sharedFrom } from './shared.js';
 import { statusOf, Trouble } from './status.js';
-import { Strengths } from './strengths.js';
+import { courierPorts, followWebhooks, webhookPort } from './webhooks.js';
 import { followWork, localArena } from './work.js';
 
 const GRACE_MS = 2_000;
@@ -71,6 +67,8 @@ export interface Arena {
   readonly config: Config;
   readonly store: EventStore;
   readonly database: DataSource;
+  /** The same, as those see it who answer callers. */
+  readonly reads: DataSource;
   readonly artifacts: Artifacts;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -109,8 +107,8 @@ export interface ArenaOptions {
  * composition root: the only place that knows which adapter stands behind which port.
  */
 export async function startArena(config: Config, options: ArenaOptions = {}): Promise<Arena> {
-  const { clock = systemClock, ids = randomIds, onStep = () => {} } = options;
-  const log = pino({ level: config.logLevel }, pino.destination(2));
+  const { clock = clockOf(config), ids = randomIds, onStep = () => {} } = options;
+  const log = createLog({ level: config.logLevel });
   const running: { name: string; stop: () => Promise<unknown> }[] = [];
   const started = <T>(name: string, part: T, stop: () => Promise<unknown>): T => {
     running.push({ name, stop });
@@ -132,15 +130,18 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     started('log', store, () => store.close());
 
     onStep('read models');
-    const postgres = await startPostgres({ folder: folder.paths.postgres });
-    started('postgres', postgres, () => postgres.stop());
-    const database = await openDatabase(postgres.url);
+    const url = config.databaseUrl?.reveal() ?? (await ownPostgres(folder, started));
+    const database = await openDatabase(url, { pool: config.databasePool });
     started('database', database, () => database.destroy());
+    const reads = await openReads(url, { pool: config.databasePool });
+    started('reads', reads, () => reads.destroy());
 
     const sink = new PostgresSink(database);
-    const { boards, limits } = await sharedFrom(config, clock, started, log);
+    const metrics = new Metrics();
+    const watch = await watchFrom(config, metrics, log, clock);
+    started('watch', watch, () => watch.close());
+    const { boards, limits } = await sharedFrom(config, config.now ? systemClock : clock, started, log);
     const hot = new HotFeed(boards, leaderboardsView, sink, (err) => log.error({ err }, 'the hot boards fell behind'));
-    const strengths = new Strengths(database);
 
     onStep('write side');
     const consumers = new Map<string, Consumer>();
@@ -148,6 +149,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     /** A consumer that ends by itself has met something that retrying cannot mend, a damaged log for instance. */
     const watched = (name: string, consumer: Consumer) => {
       consumers.set(name, consumer);
+      metrics.retries.inc({ group: name }, 0);
       consumer.done.catch((err: Error) => {
         if (err.name === 'AbortError') return;
         trouble.ended(name, err);
@@ -161,37 +163,35 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     };
     const checkpoints = new LmdbCheckpoints(folder.paths.bus);
     started('checkpoints', checkpoints, () => checkpoints.close());
-    const metrics = new Metrics(async () => {
-      const position = await store.lastPosition();
-      const lag = new Map([...consumers].map(([name, c]) => [name, position - c.position()]));
-      return { position, lag: lag.set('analytics', position - analytics.position()) };
-    });
+    const changes = new Map<string, number>();
+    const changed = ({ name }: View) => changes.set(name, (changes.get(name) ?? 0) + 1);
     const projections = new Projections({
       ...{ views, sink, store, upcast },
-      makeBus: (checkpoints) => new EmbeddedBus(store, checkpoints, onRetry),
+      makeBus: (checkpoints) => watch.bus(new EmbeddedBus(store, checkpoints, onRetry), typesOfView),
       onCommitted: (committed) => {
+        changed(committed.view);
         metrics.onCommitted(committed);
         hot.committed(committed);
       },
-      onSwapped: hot.swapped,
+      onSwapped: (view) => {
+        changed(view);
+        hot.swapped(view);
+      },
       onBuildFailed: (view, err) => onRetry(groupOf(view), err),
     });
-    const handle = createHandle({ store, onHandled: metrics.onHandled });
+    const handle = createHandle({ store, onHandled: watch.onHandled, onAppended: watch.onAppended });
     const artifacts = new FileArtifacts(folder.paths.artifacts);
     const egress = config.egress === undefined ? undefined : new Egress(readPolicy(config.egress, [], env));
     const pool = new Cells({ size: config.cells }, egress);
     started('cells', pool, () => pool.close({ kill: true }));
-    const [token, runnerToken] = [folder.operatorToken(), folder.runnerToken()];
-    const actorOf = (given: string): Actor | undefined => {
-      if (sameToken(given, token)) return { id: 'operator', role: 'operator' };
-      return sameToken(given, runnerToken) ? { id: 'runner', role: 'runner' } : undefined;
-    };
+    const { operator: token, actorOf } = tokensOf(config, folder);
     const address = { url: `http://${config.host}:${config.port}` };
     const { sandbox: choice } = options;
-    const { provider, sandbox } = await paymentsFrom(config, {
+    const { provider: paid, sandbox } = await paymentsFrom(config, {
       ...{ clock, url: () => address.url },
       ...(choice ? { sandbox: choice } : {}),
     });
+    const provider = metrics.provider(paid);
     if (sandbox) started('sandbox', sandbox, () => sandbox.stop());
     const payments = provider?.title ?? 'play credits only: there is no key for Stripe';
     const analytics = new EmbeddedAnalytics(config, folder.paths, store, (err) => {
@@ -200,36 +200,27 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     });
     started('analytics', analytics, () => analytics.stop());
     const live = new LiveMatches();
+    /** Nobody waits before there is a door to wait at. */
+    let waiting: GatewayPorts['waiting'] = () => [];
+    const onInternalError = (err: unknown) => log.error({ err }, 'internal error');
+    const identities = identitiesFrom({
+      ...{ config, paths: folder.paths, store, database, limits, clock, ids, onInternalError },
+      ...{ houseAccounts: HOUSE_ACCOUNTS, url: () => address.url },
+      execute: (command) => execute(command),
+    });
+    const policies = contexts.flatMap((context) => context.policies ?? []);
+    const letters = new PolicyLetters({ store, checkpoints, policies, execute: (command) => execute(command) });
+    const parts = { config, store, database: reads, artifacts, metrics: metrics.registry, clock, ids, provider };
+    const courier = courierPorts(folder.webhookKey(), clock, config.webhookPrivate);
     const ports: GatewayPorts = {
-      database,
+      ...gatewayPorts({ ...parts, boards, limits, live, cells: pool }),
       analytics,
-      artifacts,
-      metrics: metrics.registry,
-      clock,
-      ids,
-      rakeBps: config.rakeBps,
-      payments: provider,
-      houseAccounts: HOUSE_ACCOUNTS,
-      depositClearingS: config.depositClearingS,
-      disputeWindowMs: config.disputeWindowHours * 3_600_000,
-      computeCents: `${config.computePrice}`,
-      accountEvents: (accountId) => store.readStream(`account-${accountId}`),
-      walletOf: (accountId) => readWallet(store, upcast, accountId),
-      proposalOf: async (matchId) => {
-        const [first] = await store.readStream(`match-${matchId}`, { limit: 1 });
-        return first && (upcast(first) as never as MatchProposed & { position: number });
-      },
-      games: gameNames,
-      assertSeats: (game, agents) => assertSeats(gameNamed(game), agents),
-      version,
       projections,
-      boards,
-      limits,
-      live,
-      spectatorDelayMs: config.spectatorDelayMs,
-      strengths: (board) => strengths.of(board),
-      sourceBytesMax: defaultLimits.sourceBytes,
-      checkSource: (source, runtime) => pool.check(source, runtime),
+      letters,
+      limits: metrics.limits(limits),
+      changes: { of: (view) => changes.get(view) ?? 0 },
+      webhooks: webhookPort(store, courier, config.webhookPrivate),
+      waiting: () => waiting(),
       status: async () => [
         ...(await statusOf({ store, database, consumers, trouble, checkpoints, projections })),
         analytics.status(await store.lastPosition()),
@@ -239,7 +230,11 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
         await untilSeen(consumers, position);
         await hot.settled();
       },
-      onInternalError: (err) => log.error({ err }, 'internal error'),
+      content: contentFrom(config, log),
+      observe: watch.onSeen,
+      onProblem: metrics.onProblem,
+      onInternalError,
+      identities,
       actorOf,
     };
     const app = await createGateway(config, ports, handle);
@@ -252,46 +247,59 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     await hot.start();
     await projections.start();
     for (const [name, consumer] of projections.consumers) watched(`projection.${name}`, consumer);
-    metrics.watch(projections);
 
     onStep('policies and runner');
     const spectators = await live.follow(store, upcast);
     started('live', spectators, () => spectators.stop());
-    const bus = new EmbeddedBus(store, checkpoints, onRetry);
+    const bus = watch.bus(new EmbeddedBus(store, checkpoints, onRetry));
     started('bus', bus, () => bus.close());
-    for (const policy of contexts.flatMap((context) => context.policies ?? [])) {
-      watched(`policy.${policy.name}`, await runPolicy(bus, policy, execute));
-    }
+    for (const policy of policies) watched(groupOfPolicy(policy), await runPolicy(bus, policy, execute));
+    // What they gave up on before is tried once at every start: what was in the way may be gone.
+    const { done, left } = await letters.replay();
+    if (done.length + left.length > 0) log.warn({ done, left }, 'dead letters were handed out again');
     const queue = new WorkQueue(clock);
-    const work = await followWork({ store, checkpoints, queue, clock, execute, onRetry });
+    const work = await followWork({
+      ...{ store, checkpoints, queue, clock, execute, onRetry, playWaitMs: config.playWaitMs },
+    });
     started('work', work, () => work.stop());
     if (provider) {
       const outgoing = await followPayments({ store, checkpoints, provider, clock, execute, onRetry });
       started('payments', outgoing, () => outgoing.stop());
       watched('payments.outgoing', outgoing);
     }
+    const told = await followWebhooks({ store, checkpoints, ports: courier, execute, onRetry });
+    started('webhooks', told, () => told.stop());
     const { leaseMs, runner: inside, grpcPort } = config;
     const desk = { store, artifacts, queue, live, clock, ids, leaseMs, execute };
     watched('runner', work);
     const expiry = await followExpiry({ store, checkpoints, clock, execute, onRetry });
     started('expiry', expiry, () => expiry.stop());
     watched('expiry', expiry);
+    const waits = await followWaiting({ config, store, checkpoints, clock, execute, onRetry });
+    started('waiting', waits, () => waits.stop());
+    watched('waiting', waits);
     const onPlayed = ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
       metrics.matches.inc({ game, reason: outcome.reason });
     const say = (text: string, matchId: string) => log.debug({ matchId }, text);
     if (inside) {
       const key = keyIn(folder.paths.runnerKey);
-      const arena = await localArena(desk, key);
+      const arena = await localArena(desk, key, false, claimIdsOf(config));
       // More in hand than cells: while one match waits for the log, a cell plays another.
-      const runner = startRunner({ arena, key, pool, concurrency: config.cells * 8, live: true, onPlayed, say });
+      const cells = metrics.pool(pool);
+      const runner = startRunner({ arena, key, pool: cells, concurrency: config.cells * 8, live: true, onPlayed, say });
       runner.done.catch((err: unknown) => trouble.ended('runner', err));
       // Matches under way get a moment to end; then they are handed back, and played after the next start.
       started('runner', runner, () => runner.drain(GRACE_MS));
     }
+    const interceptors = [watchGrpc(ports)];
+    const atTable = { config, desk, ports, bus, cells: pool, onPlayed, say, interceptors, watched: metrics.pool };
     const play =
-      config.playPort === undefined
-        ? undefined
-        : await startPlay({ config, desk, ports, bus, cells: pool, key: keyIn(folder.paths.tableKey), onPlayed, say });
+      config.playPort === undefined ? undefined : await startPlay({ ...atTable, key: keyIn(folder.paths.tableKey) });
+    addGauges(metrics.registry, {
+      ...{ store, database, checkpoints, consumers, projections, cells: pool, queue, live, dataDir: config.dataDir },
+      ...{ cellsMax: config.cells, logDir: folder.paths.log, analyticsPosition: () => analytics.position() },
+      agentsConnected: () => play?.connected() ?? 0,
+    });
     if (play) {
       play.runner.done.catch((err: unknown) => trouble.ended('table', err));
       watched('play.revocations', play.revocations);
@@ -306,7 +314,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       address.url = url;
       if (grpcPort !== undefined) {
         const door = { ...desk, actorOf, onInternalError: ports.onInternalError };
-        const grpc = await serveRunners(door, { host: config.host, port: grpcPort });
+        const grpc = await serveRunners(door, { host: config.host, port: grpcPort, interceptors });
         started('grpc', grpc, () => grpc.close());
         grpcAddress = grpc.address;
       }
@@ -323,6 +331,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
         const door = await play.open();
         started('play', door, () => door.close());
         playAddress = door.address;
+        waiting = door.waiting;
       }
       analytics.start();
       return url;
@@ -332,6 +341,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       config,
       store,
       database,
+      reads,
       artifacts,
       clock,
       ids,
@@ -351,6 +361,15 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     await stop();
     throw error;
   }
+}
+
+/** A PostgreSQL of this folder, for those who named none. */
+async function ownPostgres(
+  folder: DataFolder,
+  started: <T>(name: string, part: T, stop: () => Promise<unknown>) => T,
+): Promise<string> {
+  const postgres = await startPostgres({ folder: folder.paths.postgres });
+  return started('postgres', postgres, () => postgres.stop()).url;
 }
 
 /** Bounded: a projection that is stuck must not hold up the answer to a command that has long been carried out. */

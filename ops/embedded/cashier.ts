@@ -13,6 +13,7 @@ import {
 } from '../../services/payments/index.js';
 import type { Sandbox } from '../stripe-sandbox/server.js';
 import type { Arena } from './arena.js';
+import { ladderResult, playLadder } from './ladder.js';
 
 const STUCK_MS = 60_000;
 const BEAT_MS = 20;
@@ -20,8 +21,12 @@ const BEAT_MS = 20;
 /** What the house does with real money in a demo: who pays in how often, and what becomes of it. */
 const PAYERS = ['bronze', 'silver', 'gold'] as const;
 const DEPOSITS_EACH = 4;
+/** Bronze loses most of what it paid in: what is taken back afterwards is with somebody else. */
+const STAKED = { matches: 12, stake: { stakeCents: '5000', currency: OFFER_CURRENCY } };
 
 export interface CashierResult {
+  /** Played for what was paid in; those without enough left are void. */
+  readonly matches: { readonly settled: number; readonly voided: number };
   readonly deposits: number;
   readonly refunds: number;
   readonly chargebacks: number;
@@ -29,7 +34,7 @@ export interface CashierResult {
 }
 
 /**
- * Deposits, a pack of credits, a plan, refunds, a chargeback and a withdrawal, all the way through the stand-in and its
+ * Deposits, matches for what was paid in, a pack of credits, a plan, refunds, a chargeback and a withdrawal, all the way through the stand-in and its
  * webhooks. Ids come from the seed, so that a demo that is taken up again repeats nothing.
  */
 export async function playPayments(arena: Arena, seed: string): Promise<CashierResult> {
@@ -53,6 +58,9 @@ export async function playPayments(arena: Arena, seed: string): Promise<CashierR
   for (const accountId of PAYERS) {
     for (let i = 0; i < DEPOSITS_EACH; i++) await pay(arena, sandbox, seed, `${accountId}-${i}`, accountId, deposit);
   }
+  const staked = `${seed}/staked`;
+  await playLadder(arena, { ...STAKED, seed: staked });
+  const matches = await ladderResult(arena, staked, STAKED.matches);
   await pay(arena, sandbox, seed, 'credits', 'gold', pack);
   await pay(arena, sandbox, seed, 'plan', 'silver', plan);
   await refund(arena, sandbox, seed, 'silver-0', 1500);
@@ -61,7 +69,7 @@ export async function playPayments(arena: Arena, seed: string): Promise<CashierR
   await withdraw(arena, sandbox, seed, 'gold', '2000');
   await sandbox.courier.idle();
   await arena.settled();
-  return { deposits: PAYERS.length * DEPOSITS_EACH, refunds: 2, chargebacks: 1, withdrawals: 1 };
+  return { matches, deposits: PAYERS.length * DEPOSITS_EACH, refunds: 2, chargebacks: 1, withdrawals: 1 };
 }
 
 const idOf = (seed: string, name: string) => derivedId('cashier', seed, name);
@@ -85,7 +93,7 @@ async function refund(arena: Arena, sandbox: Sandbox, seed: string, name: string
   const charge = await received(arena, seed, name);
   if (charge === undefined) return;
   sandbox.happen.refund(charge, amount, {});
-  await until(arena, idOf(seed, name), (row) => row.status === 'refunded');
+  await until(arena, idOf(seed, name), (row) => row.returnedCents === BigInt(amount));
 }
 
 async function chargeBack(arena: Arena, sandbox: Sandbox, seed: string, name: string): Promise<void> {

@@ -36,6 +36,10 @@ export const folderLayout = (dataDir: string) => ({
   derived: join(dataDir, 'derived.json'),
   moved: join(dataDir, 'moved.json'),
   tableKey: join(dataDir, 'table.key'),
+  people: join(dataDir, 'people'),
+  peopleKeys: join(dataDir, 'people-keys'),
+  signingKeys: join(dataDir, 'signing.json'),
+  webhookKey: join(dataDir, 'webhook.key'),
 });
 
 /** Takes the folder for this process alone, making it if need be. */
@@ -81,6 +85,11 @@ export class DataFolder {
   /** The token with which a runner's key may register here. */
   runnerToken(): string {
     return secretIn(this.paths.runnerToken);
+  }
+
+  /** What the secrets of webhooks are made from. */
+  webhookKey(): string {
+    return secretIn(this.paths.webhookKey);
   }
 
   /** The token with which EventStoreDB's clients may read the log. */
@@ -193,7 +202,8 @@ function readHolder(path: string): Holder | undefined {
   }
 }
 
-function isAlive({ pid, started }: Holder): boolean {
+/** Whether the very process still runs: its number alone may be another's by now. */
+export function isAlive({ pid, started }: Pick<Holder, 'pid' | 'started'>): boolean {
   try {
     kill(pid, 0);
   } catch (error) {
@@ -203,7 +213,7 @@ function isAlive({ pid, started }: Holder): boolean {
 }
 
 /** When a process started, in the kernel's own ticks; empty where the system does not say. */
-function startOf(pid: number): string {
+export function startOf(pid: number): string {
   if (platform !== 'linux') return '';
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -221,9 +231,22 @@ function makeFolder(path: string): void {
 }
 
 function secretIn(path: string): string {
-  if (!existsSync(path)) writeAside(path, randomBytes(24).toString('base64url'));
+  if (!existsSync(path)) makeSecret(path);
   chmodSync(path, 0o600);
   return readFileSync(path, 'utf8').trim();
+}
+
+/** Of several processes that find none, all use the secret of whoever was first. */
+function makeSecret(path: string): void {
+  const aside = `${path}.${ownPid}.new`;
+  writeFileSync(aside, randomBytes(24).toString('base64url'), { mode: 0o600 });
+  try {
+    linkSync(aside, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(aside, { force: true });
+  }
 }
 
 function writeAside(path: string, text: string, mode = 0o600): void {

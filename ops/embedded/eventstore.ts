@@ -1,4 +1,7 @@
+import { logReaderOf } from '../../gateway/auth/api-key.js';
+import { Directory } from '../../gateway/auth/directory.js';
 import { type Access, type EventStorePorts, serveEventStore } from '../../gateway/eventstore/server.js';
+import { upcast } from '../../projections/views.js';
 import type { Serving } from '../../proto/serve.js';
 import { contexts } from '../../services/index.js';
 import {
@@ -13,8 +16,9 @@ import {
 import { certificateIn, ownCertificate } from './certificate.js';
 import { type folderLayout, sameToken } from './data-folder.js';
 
-/** Beginnings of streams that the arena's contexts write, or will: nobody else puts events there. */
-const OWN_STREAMS = /^(account|agent|dispute|evaluation|match|payment|plan|proofs|runner|task|tournament|wallet)s?-/;
+/** Streams that the arena's contexts write, or will: nobody else puts events there. */
+const TO_COME = ['dispute', 'evaluation', 'plan', 'proofs', 'task', 'tournament'];
+const OWN_STREAMS = new RegExp(`^(${[...contexts.map(({ streams }) => streams), ...TO_COME].join('|')})s?-`);
 
 interface Door {
   readonly store: EventStore;
@@ -58,15 +62,24 @@ export async function openEventStoreDoor(door: Door, port: number): Promise<Open
   return { ...serving, url };
 }
 
-/** The operator's token may write, the reader's may read. Without TLS clients send no key: then anybody may read. */
-const accessOf =
-  ({ operatorToken, readerToken, readOnly = false }: Door, insecure: boolean): EventStorePorts['accessOf'] =>
-  (key): Access | undefined => {
+/**
+ * The operator's token may write; the reader's may read, and so may API keys with the scope for it, by what this very log
+ * says of them. Without TLS clients send no key: then anybody may read.
+ */
+function accessOf(
+  { store, operatorToken, readerToken, readOnly = false }: Door,
+  insecure: boolean,
+): EventStorePorts['accessOf'] {
+  const directory = new Directory(store, upcast);
+  return async (key): Promise<Access | undefined> => {
     const reader: Access = { actor: { id: 'reader', role: 'auditor' }, write: false };
     if (key === undefined) return insecure ? reader : undefined;
     if (sameToken(key, operatorToken)) return { actor: { id: 'operator', role: 'operator' }, write: !readOnly };
-    return sameToken(key, readerToken) ? reader : undefined;
+    if (sameToken(key, readerToken)) return reader;
+    const actor = await logReaderOf(directory, key);
+    return actor && { actor, write: false };
   };
+}
 
 const catalogueOf = (type: string) => contexts.find(({ events }) => Object.hasOwn(events.specs, type))?.events;
 

@@ -1,38 +1,71 @@
 import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { CommandBus } from '@nestjs/cqrs';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyServerOptions } from 'fastify';
+import { answersOf } from '../../gateway/answers.js';
+import { assertAnswerable, readDocuments } from '../../gateway/graphql/documents.js';
+import { Remembered } from '../../gateway/graphql/remembered.js';
+import { serveSubscriptions } from '../../gateway/graphql/socket.js';
+import { Listeners } from '../../gateway/live/listener.js';
 import { gatewayModule } from '../../gateway/module.js';
+import { watchGraphql, watchHttp } from '../../gateway/observe.js';
 import type { GatewayPorts } from '../../gateway/ports.js';
+import { problemOf } from '../../gateway/problem.js';
+import { serveRest } from '../../gateway/rest/serve.js';
 import { guard } from '../../gateway/safety.js';
 import { contexts } from '../../services/index.js';
-import { AgonError, type Config, type Handle } from '../../services/kernel/index.js';
+import { AgonError, type Command, type Config, type Handle, type Handled } from '../../services/kernel/index.js';
 import type { DataFolder } from './data-folder.js';
 
 /** The gateway over HTTP, ready to listen. */
 export async function createGateway(config: Config, ports: GatewayPorts, handle: Handle): Promise<INestApplication> {
   const { introspection, proxies, corsOrigins } = config;
-  const module = gatewayModule({ contexts, handle, ports, introspection });
+  const documents = config.persistedQueries === undefined ? undefined : readDocuments(config.persistedQueries);
+  const remembered = new Remembered(ports);
+  const module = gatewayModule({ contexts, handle, ports, introspection, documents, remembered });
   const adapter = new FastifyAdapter({
     bodyLimit: 2 * 1024 * 1024,
     forceCloseConnections: true,
     requestTimeout: 60_000,
+    // What cannot be read as an address never comes to a route.
+    frameworkErrors: refuseAddress as never,
     trustProxy: (_address: string, hop: number) => hop < proxies,
   });
-  guard(adapter.getInstance() as FastifyInstance, ports, { proxies });
+  const fastify = adapter.getInstance() as FastifyInstance;
+  watchHttp(fastify, ports);
+  guard(fastify, ports, { proxies });
+  await serveSubscriptions(fastify, { ports, introspection, corsOrigins, documents });
   const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
     logger: false,
     // Webhooks are signed as they were sent, byte by byte.
     rawBody: true,
   });
+  const commands = app.get(CommandBus);
+  const door = {
+    ...{ ports, answers: answersOf(ports), origins: corsOrigins, listeners: new Listeners() },
+    execute: (command: Command): Promise<Handled> => commands.execute(command),
+  };
+  serveRest(fastify, door, ports.version);
   if (corsOrigins.length > 0) app.enableCors({ origin: [...corsOrigins] });
   await app.init();
-  await adapter.getInstance().ready();
+  watchGraphql(fastify, ports);
+  remembered.watch(fastify);
+  await fastify.ready();
+  if (documents) assertAnswerable(documents, fastify.graphql.schema);
   return app;
 }
 
+const refuseAddress: NonNullable<FastifyServerOptions['frameworkErrors']> = (error, _request, reply) => {
+  const problem = problemOf(new AgonError('QUERY.INVALID', error.message));
+  void reply
+    .status(problem.status as never)
+    .type('application/problem+json')
+    .send(problem as never);
+};
+
 /** Opens the door, and says where it is. */
-export async function listen(app: INestApplication, config: Config, folder: DataFolder): Promise<string> {
+export async function listen(app: INestApplication, config: Config, folder?: DataFolder): Promise<string> {
   try {
     await app.listen(config.port, config.host);
   } catch (error) {
@@ -46,6 +79,6 @@ export async function listen(app: INestApplication, config: Config, folder: Data
     throw new AgonError('NET.CANNOT_LISTEN', `Cannot listen on ${config.host}:${config.port}: ${why}.`);
   }
   const url = (await app.getUrl()).replace('[::1]', 'localhost');
-  folder.announce(url);
+  folder?.announce(url);
   return url;
 }

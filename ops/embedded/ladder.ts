@@ -23,14 +23,22 @@ export const HOUSE_ACCOUNTS: readonly string[] = Object.keys(STABLES);
 export const LADDER_GAMES: readonly string[] = ['tic-tac-toe', 'connect-four'];
 
 const STAKE_CENTS = 100n;
+const PLAY_STAKE: Stake = { stakeCents: `${STAKE_CENTS}`, currency: 'PLAY' };
 const IN_FLIGHT_MAX = 64;
 const STUCK_MS = 120_000;
+
+interface Stake {
+  readonly stakeCents: string;
+  readonly currency: string;
+}
 
 export interface LadderOptions {
   readonly matches: number;
   /** Same seed, same matches. */
   readonly seed: string;
   readonly games?: readonly string[];
+  /** Play credits when left out. The house has as many of these as it needs, and of nothing else. */
+  readonly stake?: Stake;
   readonly onProgress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -48,7 +56,7 @@ interface HouseSeat {
  * ladder goes on where it stopped, and a finished one repeats nothing.
  */
 export async function playLadder(arena: Arena, options: LadderOptions): Promise<void> {
-  const { matches, seed, games = LADDER_GAMES, onProgress = () => {}, signal } = options;
+  const { matches, seed, games = LADDER_GAMES, stake = PLAY_STAKE, onProgress = () => {}, signal } = options;
   const missing: number[] = [];
   for (let i = 0; i < matches; i++) if (!(await arena.store.head(`match-${matchId(seed, i)}`))) missing.push(i);
   if (missing.length > 0) {
@@ -63,7 +71,7 @@ export async function playLadder(arena: Arena, options: LadderOptions): Promise<
       }
       if (signal?.aborted) return;
       const { game, table } = tables[i % tables.length] as (typeof tables)[number];
-      await arena.execute(propose(arena, seed, i, game, table));
+      await arena.execute(propose(arena, stake, seed, i, game, table));
     }
   }
   let movedMs = performance.now();
@@ -105,17 +113,18 @@ const beat = () => new Promise((resolve) => setTimeout(resolve, 20));
 const meta = (arena: Arena, ...name: (string | number)[]) =>
   newMeta(SYSTEM, { id: derivedId('ladder', ...name), clock: arena.clock });
 
-function propose(arena: Arena, seed: string, i: number, game: string, table: readonly HouseSeat[]): ProposeMatch {
+function propose(
+  arena: Arena,
+  stake: Stake,
+  seed: string,
+  i: number,
+  game: string,
+  table: readonly HouseSeat[],
+): ProposeMatch {
   const seats = table.map(({ games: _games, ...seat }) => ({ ...seat, runtime: 'javascript' as const }));
   const { rakeBps, disputeWindowHours } = arena.config;
   const disputeWindowMs = disputeWindowHours * 3_600_000;
-  const terms = {
-    matchId: matchId(seed, i),
-    game,
-    seed: `${seed}/${i}`,
-    stakeCents: `${STAKE_CENTS}`,
-    currency: 'PLAY',
-  };
+  const terms = { matchId: matchId(seed, i), game, seed: `${seed}/${i}`, ...stake };
   return new ProposeMatch({ ...terms, seats, rakeBps, disputeWindowMs }, meta(arena, seed, 'match', i));
 }
 

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { upcast } from '../../projections/views.js';
+import { heldBack } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { stripeProvider } from '../../services/adapters/stripe.js';
 import {
   AgonError,
+  type Bus,
   type Checkpoints,
   type Clock,
   type Command,
@@ -16,6 +18,7 @@ import {
   Secret,
 } from '../../services/kernel/index.js';
 import { carryOut, outgoingTypes, type PaymentProvider } from '../../services/payments/index.js';
+import { readWallet } from '../../services/wallet/index.js';
 import { type Sandbox, type SandboxOptions, startStripeSandbox } from '../stripe-sandbox/server.js';
 
 const RETRY_MS = { first: 100, most: 30_000 } as const;
@@ -63,6 +66,8 @@ const random = () => randomBytes(18).toString('hex');
 interface OutgoingOptions {
   readonly store: EventStore;
   readonly checkpoints: Checkpoints;
+  /** What carries the events; the log itself when left out. */
+  readonly makeBus?: (checkpoints: Checkpoints) => Bus;
   readonly provider: PaymentProvider;
   readonly clock: Clock;
   execute(command: Command): Promise<Handled>;
@@ -77,6 +82,8 @@ type Outgoing = Parameters<typeof carryOut>[0] & { readonly position: number };
  */
 export async function followPayments(options: OutgoingOptions): Promise<Consumer> {
   const { store, checkpoints, onRetry } = options;
+  const { makeBus = (behind: Checkpoints) => new EmbeddedBus(store, behind, onRetry) } = options;
+  const walletOf = (accountId: string) => readWallet(store, upcast, accountId);
   const open = new Map<string, Outgoing>();
   const timers = new Set<NodeJS.Timeout>();
   const underWay = new Set<Promise<void>>();
@@ -89,7 +96,7 @@ export async function followPayments(options: OutgoingOptions): Promise<Consumer
 
   const attempt = async (event: Outgoing, count: number): Promise<void> => {
     try {
-      const command = await carryOut(event, options);
+      const command = await carryOut(event, { ...options, walletOf });
       if (command) await options.execute(command);
       open.delete(event.id);
     } catch (error) {
@@ -109,14 +116,8 @@ export async function followPayments(options: OutgoingOptions): Promise<Consumer
     underWay.add(work);
   };
 
-  const behind: Checkpoints = {
-    load: (group) => checkpoints.load(group),
-    save: (group, position) => checkpoints.save(group, completeUpTo(position)),
-    reset: (group) => checkpoints.reset(group),
-    bury: (letter) => checkpoints.bury(letter),
-    deadLetters: (group) => checkpoints.deadLetters(group),
-  };
-  const bus = new EmbeddedBus(store, behind, onRetry);
+  const behind = heldBack(checkpoints, (heard) => completeUpTo(heard));
+  const bus = makeBus(behind);
   const consumer = await bus.consume({ group: 'payments.outgoing', types: outgoingTypes }, async (events) => {
     for (const event of events) {
       const outgoing = upcast(event) as never as Outgoing;
@@ -130,5 +131,5 @@ export async function followPayments(options: OutgoingOptions): Promise<Consumer
     await bus.close();
     await Promise.all(underWay);
   };
-  return { stop, done: consumer.done, position: () => completeUpTo(consumer.position()) };
+  return { ...consumer, stop, position: () => completeUpTo(consumer.position()) };
 }

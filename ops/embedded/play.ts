@@ -9,7 +9,7 @@ import { submitCode } from '../../gateway/submit.js';
 import { agentsOfOwners } from '../../projections/agents/query.js';
 import { listMatches } from '../../projections/matches/query.js';
 import type { MatchRow } from '../../projections/matches/table.js';
-import type { Serving, Tls } from '../../proto/serve.js';
+import type { Door, Tls } from '../../proto/serve.js';
 import { type Cells, type Runner, type RunnerOptions, startRunner, Table } from '../../sandbox-runner/index.js';
 import type { AccountEvent } from '../../services/accounts/index.js';
 import { agentIdOf } from '../../services/agents/index.js';
@@ -27,15 +27,26 @@ import { localArena } from './work.js';
 /** Matches with agents from outside take time and little else, so many are in hand at once. */
 const TABLE_MATCHES_MAX = 4_096;
 
+/** What the door takes of what a gateway stands on. */
+type DoorPorts = Pick<
+  GatewayPorts,
+  | ('database' | 'artifacts' | 'clock' | 'payments' | 'houseAccounts' | 'identities' | 'onInternalError')
+  | ('rakeBps' | 'disputeWindowMs' | 'computeCents' | 'games' | 'assertSeats' | 'actorOf')
+  | ('checkSource' | 'sourceBytesMax' | 'limits' | 'quotas')
+>;
+
 interface PlayParts {
   readonly config: Config;
   readonly desk: DeskPorts;
-  readonly ports: GatewayPorts;
-  readonly bus: Bus;
+  readonly ports: DoorPorts;
+  readonly bus: Pick<Bus, 'consume'>;
   readonly cells: Cells;
   readonly key: SigningKey;
   readonly onPlayed: NonNullable<RunnerOptions['onPlayed']>;
   readonly say: NonNullable<RunnerOptions['say']>;
+  readonly interceptors: Door['interceptors'];
+  /** Watches the matches that are played at the table. */
+  watched<P extends RunnerOptions['pool']>(pool: P): P;
 }
 
 export interface Play {
@@ -43,7 +54,7 @@ export interface Play {
   readonly revocations: Consumer;
   /** Agents that are connected. */
   connected(): number;
-  open(): Promise<Serving>;
+  open(): ReturnType<typeof servePlay>;
 }
 
 /** Brings agents from outside and the matches they play in together: the table, and the door to it. */
@@ -51,7 +62,7 @@ export async function startPlay(parts: PlayParts): Promise<Play> {
   const { config, desk, bus, cells, key, onPlayed, say } = parts;
   const hub = new PlayHub({ clock: desk.clock });
   const { playTurnMs: clockTurnMs, playBankMs: clockBankMs, playJoinMs: clockInitMs } = config;
-  const table = new Table(hub, cells, { clockTurnMs, clockBankMs, clockInitMs });
+  const table = parts.watched(new Table(hub, cells, { clockTurnMs, clockBankMs, clockInitMs }));
   const arena = await localArena(desk, key, true);
   const runner = startRunner({ arena, key, pool: table, concurrency: TABLE_MATCHES_MAX, live: true, onPlayed, say });
   const revocations = await bus.consume({ group: 'play.revocations', types: ['ApiKeyRevoked'] }, async (events) => {
@@ -60,8 +71,9 @@ export async function startPlay(parts: PlayParts): Promise<Play> {
     }
   });
   const open = () => {
-    const { host, playPort: port = 0 } = config;
-    return servePlay(doorPorts(parts, hub), { host, port, tls: tlsOf(config), reflection: config.playReflection });
+    const { host, playPort: port = 0, playReflection: reflection, proxies } = config;
+    const { interceptors } = parts;
+    return servePlay(doorPorts(parts, hub), { host, port, tls: tlsOf(config), reflection, interceptors, proxies });
   };
   return { runner, revocations, connected: () => hub.connected, open };
 }
@@ -72,11 +84,12 @@ function doorPorts({ desk, ports }: PlayParts, hub: PlayHub): PlayPorts {
   const plans = plansOf(ports);
   return {
     ...{ hub, plans, store, clock, ids, execute, rakeBps, disputeWindowMs, computeCents, games },
-    ...{ actorOf, onInternalError },
+    ...{ actorOf, onInternalError, limits: ports.limits },
+    bearerOf: (token) => ports.identities.bearerOf(token),
     assertSeats: (game, agents) => assertSeats(game, agents),
     houseAgents: (game) => houseAgents(database, game),
-    submit: async (actor, agent) => {
-      const meta = newMeta(actor, { id: ids(), clock });
+    submit: async (actor, agent, cause) => {
+      const meta = newMeta(actor, { id: ids(), clock, cause });
       const agentId = agentIdOf(agent.ownerId, agent.name);
       await plans.newAgent(agent.ownerId, agentId, () =>
         submitCode(ports, agent, meta, (_agentId, command) => execute(command)),

@@ -1,6 +1,8 @@
 import { upcast } from '../../projections/views.js';
 import type { Bus, Command, Consumer, Handled, Policy, RecordedEvent } from '../../services/kernel/index.js';
 
+export const groupOfPolicy = ({ name }: Pick<Policy, 'name'>) => `policy.${name}`;
+
 /** Events of one stream in order, streams side by side: a slow match holds up nobody else's stake. */
 export function runPolicy(
   bus: Bus,
@@ -10,7 +12,7 @@ export function runPolicy(
   const react = async (events: readonly RecordedEvent[]) => {
     for (const event of events) for (const command of policy.react(upcast(event))) await execute(command);
   };
-  const options = { group: `policy.${policy.name}`, types: policy.types, batchSize: 256, attemptsMax: 8 };
+  const options = { group: groupOfPolicy(policy), types: policy.types, batchSize: 256, attemptsMax: 8 };
   return bus.consume(options, async (events) => {
     const streams = new Map<string, RecordedEvent[]>();
     for (const event of events) streams.set(event.stream, [...(streams.get(event.stream) ?? []), event]);

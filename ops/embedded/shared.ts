@@ -4,11 +4,11 @@ import { type HotBoards, MemoryBoards } from '../../projections/leaderboards/hot
 import { RedisBoards } from '../../projections/sinks/redis.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { RedisLimits } from '../../services/adapters/limits/redis.js';
-import type { Clock, Config, RateLimits } from '../../services/kernel/index.js';
+import type { Clock, Config, Quotas, RateLimits } from '../../services/kernel/index.js';
 
 export interface Shared {
   readonly boards: HotBoards;
-  readonly limits: RateLimits;
+  readonly limits: RateLimits & Quotas;
 }
 
 /** What several gateways share, in the Redis that was named; in this process's memory without one. */

@@ -5,9 +5,12 @@ import { asAgonError, type Checkpoints, type Consumer, type EventStore } from '.
 
 /** What has gone wrong with each consumer since it last got on. */
 export class Trouble {
-  private readonly last = new Map<string, { message: string; position: number; final: boolean }>();
+  private readonly last = new Map<string, { message: string; position: number; final: boolean; atMs: number }>();
 
-  constructor(private readonly consumers: ReadonlyMap<string, Consumer>) {}
+  constructor(
+    private readonly consumers: ReadonlyMap<string, Consumer>,
+    private readonly nowMs: () => number = () => performance.now(),
+  ) {}
 
   retried(name: string, error: unknown): void {
     this.note(name, error, false);
@@ -17,15 +20,17 @@ export class Trouble {
     this.note(name, error, true);
   }
 
-  /** Undefined once the consumer has moved on. */
-  of(name: string): string | undefined {
+  /** Undefined once the consumer has moved on, or when it was not told again for so long. */
+  of(name: string, withinMs = Number.POSITIVE_INFINITY): string | undefined {
     const last = this.last.get(name);
-    return last && (last.final || last.position === this.positionOf(name)) ? last.message : undefined;
+    if (!last || last.final) return last?.message;
+    const passed = last.position !== this.positionOf(name) || this.nowMs() - last.atMs > withinMs;
+    return passed ? undefined : last.message;
   }
 
   private note(name: string, error: unknown, final: boolean): void {
     const { code, message } = asAgonError(error);
-    this.last.set(name, { message: `${code}: ${message}`, position: this.positionOf(name), final });
+    this.last.set(name, { message: `${code}: ${message}`, position: this.positionOf(name), final, atMs: this.nowMs() });
   }
 
   private positionOf(name: string): number {
@@ -64,7 +69,9 @@ export async function statusOf(parts: Parts): Promise<PartStatus[]> {
       const [first, ...more] = await checkpoints.deadLetters();
       if (!first) return 'none';
       const { group, code, message } = first;
-      throw new Error(`${group} gave up at position ${first.position}: ${code}: ${message} (${more.length} more)`);
+      throw new Error(
+        `${group} gave up at position ${first.position}: ${code}: ${message} (${more.length} more). See "agon bus replay"`,
+      );
     }),
     ...[...consumers].map(([name, consumer]) => look(name, () => follows(name, consumer))),
   ]);

@@ -2,9 +2,10 @@ import { hash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import type { DataSource } from 'typeorm';
 import type { Pairing, Strength } from '../../projections/leaderboards/bradley-terry.js';
-import { type BoardRequest, headToHeadOf, pairings } from '../../projections/leaderboards/query.js';
+import { type BoardRequest, pairingsOf } from '../../projections/leaderboards/query.js';
 import { compiled } from '../../services/adapters/compiled.js';
 
+/** Beyond this, a hundred resamplings take minutes of a core. */
 const PAIRS_MAX = 100_000;
 const KEPT_MAX = 64;
 
@@ -18,7 +19,7 @@ export class Strengths {
   constructor(private readonly db: DataSource) {}
 
   async of(board: BoardRequest): Promise<Strength[]> {
-    const pairs = pairings(await headToHeadOf(this.db, board, undefined, PAIRS_MAX));
+    const pairs = await pairingsOf(this.db, board, PAIRS_MAX);
     const key = hash('sha256', JSON.stringify(pairs));
     const known = this.kept.get(key);
     if (known) return known;

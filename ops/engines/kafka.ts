@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { env } from 'node:process';
@@ -9,13 +9,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import kafkajs from 'kafkajs';
 import { AgonError } from '../../services/kernel/index.js';
+import { type Doors, makeDoors, type SecuredKafka } from './kafka-doors.js';
 import { freePort } from './postgres.js';
 
 /** The same version and place as in kafka.pom.xml and kafka.sh, which put it there. */
 const VERSION = '4.3.1';
 const JAVA_MIN = 17;
-const READY_MS = 90_000;
+const READY_MS = 60_000;
 const POLL_MS = 100;
+const AGAIN_MS = 500;
 const HEAP = ['-Xms64m', '-Xmx320m'];
 /** Starts in half the time; what the compiler would gain later on, brokers of this size do not need. */
 const JVM = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'];
@@ -43,6 +45,8 @@ export interface Kafka {
   /** host:port of every broker. */
   readonly brokers: readonly string[];
   readonly nodes: readonly KafkaNode[];
+  /** Its doors with TLS, if it was asked for them. */
+  readonly secured?: SecuredKafka;
   /** Resolves when this many brokers are in the cluster and it has a controller. */
   ready(brokers?: number): Promise<void>;
   stop(): Promise<void>;
@@ -52,14 +56,14 @@ export interface Kafka {
  * Starts Apache Kafka in KRaft mode, every node broker and controller in one, on free ports of loopback. The nodes end
  * with this process, however it ends. Data and logs are in the folder, which is made anew.
  */
-export async function startKafka(options: { folder: string; brokers?: 1 | 3 }): Promise<Kafka> {
-  const { folder, brokers: count = 1 } = options;
+export async function startKafka(options: { folder: string; brokers?: 1 | 3; secured?: boolean }): Promise<Kafka> {
+  const { folder, brokers: count = 1, secured = false } = options;
   const missing = whyNoKafka();
   if (missing) throw new AgonError('KAFKA.MISSING', `${missing}.`);
   for (let attempt = 1; ; attempt++) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
-    const kafka = await launch(folder, count);
+    const kafka = await launch(folder, count, secured);
     try {
       await kafka.ready();
       return kafka;
@@ -71,14 +75,15 @@ export async function startKafka(options: { folder: string; brokers?: 1 | 3 }): 
   }
 }
 
-async function launch(folder: string, count: number): Promise<Kafka> {
+async function launch(folder: string, count: number, secured: boolean): Promise<Kafka> {
   const ports: { client: number; controller: number }[] = [];
   for (let i = 0; i < count; i++) ports.push({ client: await freePort(), controller: await freePort() });
   const voters = ports.map(({ controller }, i) => `${i + 1}@127.0.0.1:${controller}`).join(',');
   const clusterId = randomBytes(16).toString('base64url');
+  const doors = secured ? await makeDoors(join(folder, 'doors'), count) : undefined;
   const nodes = await Promise.all(
     ports.map(async ({ client, controller }, i) => {
-      const place = { id: i + 1, client, controller, voters, count, folder: join(folder, `node-${i + 1}`) };
+      const place = { id: i + 1, client, controller, voters, count, doors, folder: join(folder, `node-${i + 1}`) };
       await format(place, clusterId);
       return new Node(place);
     }),
@@ -87,7 +92,11 @@ async function launch(folder: string, count: number): Promise<Kafka> {
   return {
     brokers,
     nodes,
-    ready: (wanted = count) => ready(brokers, wanted, nodes),
+    ...(doors ? { secured: doors.secured } : {}),
+    ready: async (wanted = count) => {
+      await ready(brokers, wanted, nodes);
+      for (const node of nodes) node.keep();
+    },
     stop: async () => {
       await Promise.all(nodes.map((node) => node.kill()));
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
@@ -102,18 +111,22 @@ interface Place {
   readonly voters: string;
   readonly count: number;
   readonly folder: string;
+  readonly doors: Doors | undefined;
 }
 
-function settings({ id, client, controller, voters, count, folder }: Place): string {
+function settings({ id, client, controller, voters, count, folder, doors }: Place): string {
   const replicas = Math.min(3, count);
+  const open = [`PLAINTEXT://127.0.0.1:${client}`, ...(doors?.listeners(id - 1) ?? [])].join(',');
   return `${[
     'process.roles=broker,controller',
     `node.id=${id}`,
     `controller.quorum.voters=${voters}`,
-    `listeners=PLAINTEXT://127.0.0.1:${client},CONTROLLER://127.0.0.1:${controller}`,
-    `advertised.listeners=PLAINTEXT://127.0.0.1:${client}`,
+    `listeners=${open},CONTROLLER://127.0.0.1:${controller}`,
+    `advertised.listeners=${open}`,
+    'inter.broker.listener.name=PLAINTEXT',
     'controller.listener.names=CONTROLLER',
-    'listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT',
+    `listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT${doors ? `,${doors.protocols}` : ''}`,
+    ...(doors?.settings ?? []),
     `log.dirs=${join(folder, 'data')}`,
     // Topics are made by whoever knows how many partitions and copies they need.
     'auto.create.topics.enable=false',
@@ -139,19 +152,36 @@ async function format(place: Place, clusterId: string): Promise<void> {
   try {
     await promisify(execFile)(
       'java',
-      java('kafka.tools.StorageTool', 'format', `--cluster-id=${clusterId}`, '-c', file),
+      java(
+        'kafka.tools.StorageTool',
+        'format',
+        `--cluster-id=${clusterId}`,
+        '-c',
+        file,
+        ...(place.doors?.format ?? []),
+      ),
     );
   } catch (error) {
     throw new AgonError('KAFKA.FAILED', `Kafka's storage could not be made: ${(error as Error).message}`);
   }
 }
 
-/** Reads its standard input until there is none, and then ends what it started: so nothing outlives this process. */
-const GUARD = 'java "$@" & child=$!; trap "kill -9 $child" TERM; (cat > /dev/null; kill -9 $child) <&3 & wait $child';
+/**
+ * Ends what it started when this process does: then the pipe that the watch reads ends. The watch ends with the child,
+ * since later the child's number may be somebody else's.
+ */
+const GUARD = [
+  'java "$@" & child=$!; trap "kill -9 $child" TERM',
+  '(read -r _ <&3; kill -9 $child) & watch=$!',
+  'wait $child; kill $watch',
+].join('\n');
 
 class Node implements KafkaNode {
   readonly address: string;
   private child: ChildProcess;
+  /** Whether it is started again when it ends, and whether it ended because we wanted it to. */
+  private kept = false;
+  private killed = false;
 
   constructor(private readonly place: Place) {
     this.address = `127.0.0.1:${place.client}`;
@@ -171,7 +201,13 @@ class Node implements KafkaNode {
     return readFileSync(this.log, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
   }
 
+  /** From now on it is started again when it ends by itself. Before, that would hide why it does not start. */
+  keep(): void {
+    this.kept = true;
+  }
+
   async kill(): Promise<void> {
+    this.killed = true;
     if (this.ended()) return;
     const closed = once(this.child, 'exit');
     this.child.kill('SIGTERM');
@@ -179,6 +215,7 @@ class Node implements KafkaNode {
   }
 
   restart(): void {
+    this.killed = false;
     if (this.ended()) this.child = this.start();
   }
 
@@ -189,7 +226,12 @@ class Node implements KafkaNode {
   private start(): ChildProcess {
     const log = openSync(this.log, 'a');
     const args = java('kafka.Kafka', join(this.place.folder, 'server.properties'));
-    return spawn('bash', ['-c', GUARD, 'kafka', ...args], { stdio: ['ignore', log, log, 'pipe'] });
+    const child = spawn('bash', ['-c', GUARD, 'kafka', ...args], { stdio: ['ignore', log, log, 'pipe'] });
+    closeSync(log);
+    child.once('exit', () => {
+      setTimeout(() => this.kept && !this.killed && this.restart(), AGAIN_MS).unref();
+    });
+    return child;
   }
 }
 
@@ -199,7 +241,7 @@ async function ready(brokers: readonly string[], wanted: number, nodes: readonly
     logLevel: kafkajs.logLevel.NOTHING,
     retry: { retries: 0 },
   });
-  for (let waitedMs = 0; waitedMs < READY_MS; waitedMs += POLL_MS) {
+  for (const since = performance.now(); performance.now() - since < READY_MS; ) {
     const dead = nodes.filter((node) => node.ended());
     if (nodes.length - dead.length < wanted) {
       throw new AgonError('KAFKA.FAILED', `Kafka ended while it started: ${dead[0]?.lastWords()}`);

@@ -23,3 +23,24 @@ need() {
 need_venv() {
   python3 -c 'import venv, ensurepip' 2> /dev/null || get python3 python3-venv
 }
+
+# A Go that can build modules of today: the one that is there, or from the one that is there.
+need_go() {
+  need go golang ca-certificates
+  export GOFLAGS=''
+  go=go
+  local minor toolchain place
+  minor="$(go version | sed -nE 's/.*go1\.([0-9]+).*/\1/p')"
+  if [ "${minor:-0}" -lt 21 ]; then
+    # From 1.21 on, Go gets the toolchain that a module asks for by itself. Older ones can at least download it.
+    toolchain="golang.org/toolchain@v0.0.1-go1.24.5.$(go env GOOS)-$(go env GOARCH)"
+    place="$(cd / && go mod download -json "$toolchain" | sed -nE 's/.*"Dir": "(.*)".*/\1/p')"
+    chmod -R u+w,a+x "$place/bin" "$place/pkg/tool"
+    go="$place/bin/go"
+  fi
+}
+
+# go_install FOLDER MODULE@VERSION: builds it into the folder.
+go_install() {
+  GOBIN="$1" env -u GOROOT "$go" install "$2"
+}

@@ -69,11 +69,18 @@ export async function startPostgres(options: { folder: string; connectionsMax?: 
 
 /** The address of the server that runs on this folder, if one does. */
 export function urlOfRunning(folder: string): string | undefined {
-  const pidFile = join(folder, 'data', 'postmaster.pid');
-  if (!existsSync(pidFile)) return undefined;
-  const [pid, , , port] = readFileSync(pidFile, 'utf8').split('\n');
-  return isPostgres(Number(pid)) ? addressOf(readPassword(folder), Number(port)) : undefined;
+  const port = pidOfRunning(folder) && readFileSync(pidFileIn(folder), 'utf8').split('\n')[3];
+  return port === undefined ? undefined : addressOf(readPassword(folder), Number(port));
 }
+
+/** The process of the server that runs on this folder, if one does; what stands in a file may be somebody else's. */
+export function pidOfRunning(folder: string): number | undefined {
+  if (!existsSync(pidFileIn(folder))) return undefined;
+  const pid = Number(readFileSync(pidFileIn(folder), 'utf8').split('\n')[0]);
+  return isPostgres(pid) ? pid : undefined;
+}
+
+const pidFileIn = (folder: string) => join(folder, 'data', 'postmaster.pid');
 
 const addressOf = (password: string, port: number) => `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
 
@@ -162,7 +169,8 @@ function launch(postgres: string, folder: string, data: string, own: Record<stri
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
     shared_buffers: '64MB',
-    // Everything in here is derived from the log. A crash may take the last moments, never the consistency.
+    // Everything in here is derived from the log. A crash may take the last moments, never the consistency. Rows that serve
+    // ask for more, by themselves.
     synchronous_commit: 'off',
     log_min_messages: 'warning',
     ...own,
@@ -250,6 +258,15 @@ async function findBinaries(): Promise<Binaries> {
       { cause: error },
     );
   }
+}
+
+export async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  const free = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+  });
+  if (free) await new Promise((resolve) => server.close(resolve));
+  return free;
 }
 
 export async function freePort(): Promise<number> {

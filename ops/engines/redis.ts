@@ -21,13 +21,30 @@ export const whyNoRedis = (): string | undefined =>
     ? undefined
     : 'There is no redis-server here; ops/engines/redis.sh installs one.';
 
+const AGAIN_MS = 500;
+
+export interface RedisOptions {
+  readonly folder: string;
+  readonly port?: number;
+  /** Started again whenever it ends by itself; what it knew is gone. */
+  readonly lasting?: boolean;
+}
+
+/** Tied to this process, however that ends, where the system can do it. */
+function spawned(settings: readonly string[]): ChildProcess {
+  const tie = ['--pdeathsig', 'TERM', 'redis-server'];
+  const tied = spawnSync('setpriv', [...tie, '--version'], { stdio: 'ignore' }).status === 0;
+  const [file, args] = tied ? ['setpriv', [...tie, ...settings]] : ['redis-server', settings];
+  return spawn(file, args, { stdio: 'ignore' });
+}
+
 /** A Redis on loopback that keeps nothing on disk: all of it can be built again. */
-export async function startRedis(options: { readonly folder: string; readonly port?: number }): Promise<RunningRedis> {
+export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
   const dir = join(options.folder, 'redis');
   mkdirSync(dir, { recursive: true });
   const port = options.port ?? (await freePort());
   const settings = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no'];
-  const server: ChildProcess = spawn('redis-server', settings, { stdio: 'ignore' });
+  let server = spawned(settings);
   const connect = () => {
     const redis = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50, maxRetriesPerRequest: null });
     // Said by every command that fails; an error event that nobody hears would end the process.
@@ -43,12 +60,26 @@ export async function startRedis(options: { readonly folder: string; readonly po
   } finally {
     first.disconnect();
   }
+  let stopping = false;
+  const keep = () =>
+    server.once('exit', () => {
+      if (stopping) return;
+      setTimeout(() => {
+        if (stopping) return;
+        server = spawned(settings);
+        keep();
+      }, AGAIN_MS).unref();
+    });
+  if (options.lasting) keep();
   return {
     url: `redis://127.0.0.1:${port}`,
     port,
-    pid: server.pid as number,
+    get pid() {
+      return server.pid as number;
+    },
     connect,
     async stop() {
+      stopping = true;
       if (server.exitCode !== null || server.signalCode !== null) return;
       const ended = once(server, 'exit');
       server.kill('SIGTERM');

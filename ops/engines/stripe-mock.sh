@@ -12,18 +12,8 @@ if [ -x "$binary" ]; then
   echo "stripe-mock $version"
   exit 0
 fi
-need go golang ca-certificates
-export GOFLAGS=''
-go=go
-minor="$(go version | sed -nE 's/.*go1\.([0-9]+).*/\1/p')"
-if [ "${minor:-0}" -lt 21 ]; then
-  # From 1.21 on, Go gets the toolchain that a module asks for by itself. Older ones can at least download it.
-  toolchain="golang.org/toolchain@v0.0.1-go1.22.12.$(go env GOOS)-$(go env GOARCH)"
-  place="$(cd / && go mod download -json "$toolchain" | sed -nE 's/.*"Dir": "(.*)".*/\1/p')"
-  chmod -R u+w,a+x "$place/bin" "$place/pkg/tool"
-  go="$place/bin/go"
-fi
+need_go
 mkdir -p "$folder"
-GOBIN="$folder/bin" env -u GOROOT "$go" install "github.com/stripe/stripe-mock@$version"
+go_install "$folder/bin" "github.com/stripe/stripe-mock@$version"
 mv "$folder/bin/stripe-mock" "$binary"
 echo "stripe-mock $version"

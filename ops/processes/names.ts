@@ -1,0 +1,4 @@
+/** Every process of a cluster: what `agon run` takes. */
+export const processNames = [
+  ...['eventstore', 'relay', 'gateway', 'arena', 'play', 'wallet', 'payments', 'projections', 'analytics', 'runner'],
+] as const;
