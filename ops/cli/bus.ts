@@ -1,18 +1,22 @@
 import { env, stderr } from 'node:process';
 import { Redis } from 'ioredis';
+import pg from 'pg';
+import { PostgresCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import type { KafkaOptions } from '../../services/adapters/bus/kafka-client.js';
 import { DeadLetters, type KafkaLetter } from '../../services/adapters/bus/kafka-letters.js';
 import { startKafkaRelay } from '../../services/adapters/bus/kafka-relay.js';
+import { securityOf } from '../../services/adapters/bus/kafka-security.js';
 import { Topics } from '../../services/adapters/bus/message.js';
 import { MemoryLease, RedisLease } from '../../services/adapters/lease.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { AgonError, asAgonError, randomIds } from '../../services/kernel/index.js';
+import { AgonError, asAgonError, type Config, parseConfig, randomIds } from '../../services/kernel/index.js';
 import { folderLayout } from '../embedded/data-folder.js';
+import { openLog } from '../embedded/log.js';
 import type { BusFlags, LetterFlags } from './bus-commands.js';
 import { colour, EXIT, print, table } from './output.js';
 import { untilSignal } from './signals.js';
 
-function kafkaOf({ kafka = env.KAFKA_BROKERS, prefix }: BusFlags): KafkaOptions {
+function kafkaOf({ kafka = env.KAFKA_BROKERS, prefix, ...flags }: BusFlags): KafkaOptions {
   const brokers = (kafka ?? '').split(',').map((each) => each.trim());
   const wrong = brokers.find((each) => !/^[\w.-]+:\d{1,5}$/.test(each));
   if (wrong !== undefined) {
@@ -22,7 +26,21 @@ function kafkaOf({ kafka = env.KAFKA_BROKERS, prefix }: BusFlags): KafkaOptions 
   if (!/^[a-zA-Z0-9_-]{1,60}$/.test(prefix)) {
     throw new AgonError('CONFIG.INVALID', `"${prefix}" cannot begin the name of a topic: letters, digits, - and _.`);
   }
-  return { brokers, topics: new Topics(prefix), ids: randomIds };
+  const settings = settingsOf(flags);
+  const { kafkaPartitions: partitions, kafkaReplication: replication } = settings;
+  const copies = { partitions, ...(replication === undefined ? {} : { replication }) };
+  return { brokers, topics: new Topics(prefix), security: securityOf(settings, brokers), ids: randomIds, ...copies };
+}
+
+function settingsOf({
+  kafkaTls,
+  kafkaCa,
+  kafkaCert,
+  kafkaKey,
+  kafkaSasl,
+  kafkaUser,
+}: Omit<BusFlags, 'prefix'>): Config {
+  return parseConfig({ kafkaTls, kafkaCa, kafkaCert, kafkaKey, kafkaSasl, kafkaUser }, env);
 }
 
 export interface RelayFlags extends BusFlags {
@@ -84,9 +102,6 @@ export async function showLetters(flags: LetterFlags): Promise<number> {
 
 export async function replayLetters(flags: LetterFlags): Promise<number> {
   const { group, event } = flags;
-  if (group === undefined && event === undefined && !flags.all) {
-    throw new AgonError('CONFIG.INVALID', 'Say which dead letters to replay: --group, --event or --all.');
-  }
   const filter = { ...(group === undefined ? {} : { group }), ...(event === undefined ? {} : { eventId: event }) };
   const letters = await withLetters(flags, (all) => all.replay(filter));
   const text = letters.length === 0 ? 'No dead letters.' : `${colour.green('handed out again')}: ${letters.length}`;
@@ -94,12 +109,19 @@ export async function replayLetters(flags: LetterFlags): Promise<number> {
   return EXIT.ok;
 }
 
+/** In a cluster the letters are also in the database; they outlive Kafka there. */
 async function withLetters<T>(flags: LetterFlags, use: (letters: DeadLetters) => Promise<T>): Promise<T> {
-  const letters = new DeadLetters(kafkaOf(flags));
+  const kafka = kafkaOf(flags);
+  const { databaseUrl, storeUrl, dataDir } = settingsOf(flags);
+  const pool = databaseUrl && storeUrl ? new pg.Pool({ connectionString: databaseUrl.reveal(), max: 1 }) : undefined;
+  const store = pool && (await openLog({ dataDir, storeUrl }));
+  const letters = new DeadLetters(kafka, pool && store && { checkpoints: new PostgresCheckpoints(pool), store });
   try {
     return await use(letters);
   } finally {
     await letters.close();
+    await store?.close();
+    await pool?.end();
   }
 }
 

@@ -1,14 +1,14 @@
-import { existsSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { probe } from '../../services/adapters/store/probe.js';
 import { AgonError, type Config, randomIds, Secret, systemClock } from '../../services/kernel/index.js';
 import { DataFolder, folderLayout } from '../embedded/data-folder.js';
 import { openEventStoreDoor } from '../embedded/eventstore.js';
 import { logName, openLog } from '../embedded/log.js';
-import { type MigrationStep, migrate } from '../embedded/migrate.js';
+import type { MigrationStep } from '../embedded/migrate.js';
+import { type Move, type Moved, moveArena, movedTo } from '../embedded/move.js';
 import { EXIT, type OutputOptions, print, progress } from './output.js';
 import { untilSignal } from './signals.js';
 
@@ -57,14 +57,18 @@ const serving = (url: string, dataDir: string, events: number) =>
     `The log of ${dataDir} (${events} events) is served to EventStoreDB's clients.`,
     '',
     `  read    ${url}`,
+    '          or with an API key instead: agon apikey create staff --scopes log, while the arena runs',
     "  write   the same, with the key of operator.token instead of reader.token's",
     '',
     '  Ctrl-C drains and stops.',
   ].join('\n');
 
-/** Moves the log of a data folder to EventStoreDB. */
-export async function migrateLog(config: Config, to: string, options: OutputOptions): Promise<number> {
-  const { signal } = untilSignal();
+/** Moves the log of a data folder to EventStoreDB, and what lies beside it to the folder that a cluster shares. */
+export async function migrateLog(
+  config: Config,
+  { to, into }: { readonly to: string; readonly into: string | undefined },
+  options: OutputOptions,
+): Promise<number> {
   const url = to === 'cluster' ? config.storeUrl : new Secret(to);
   if (!url || !/^esdb(\+discover)?:\/\//.test(url.reveal())) {
     throw new AgonError(
@@ -72,52 +76,59 @@ export async function migrateLog(config: Config, to: string, options: OutputOpti
       '--to is an address like esdb://host:2113, or "cluster" for that of AGON_STORE.',
     );
   }
-  if (!existsSync(join(folderLayout(config.dataDir).log, 'events.mdb'))) {
-    throw new AgonError('DATA.EMPTY', `There is no log in ${config.dataDir} to move. Name its folder with --data.`);
-  }
-  const name = logName({ dataDir: config.dataDir, storeUrl: url });
-  const folder = DataFolder.take(config.dataDir);
+  // Repeating single appends could change their order, and so could asking for a head that was forgotten; a whole
+  // migration can be repeated without harm.
+  const limits = { attemptsMax: 1, headsMax: Number.POSITIVE_INFINITY };
+  const open = () => EventStoreDbStore.open(url.reveal(), limits);
+  const { dataDir: from } = config;
+  const target = { name: logName({ dataDir: from, storeUrl: url }), open };
+  return moving({ from, target, into }, (moved) => {
+    const { files, ...log } = moved;
+    const result = { verified: true, ...log, to: target.name, ...(into === undefined ? {} : { into, files }) };
+    print(
+      options,
+      result,
+      [movedText(moved, target.name), ...(into ? [besideText(files, into)] : [LAST]).flat()].join('\n'),
+    );
+  });
+}
+
+/** Moves an arena into the folder of a cluster that has not run yet. One that was moved there before is left alone. */
+export async function moveIntoCluster(from: string, folder: string): Promise<number> {
+  const log = join(folder, 'log');
+  if (movedTo(from) === log) return EXIT.ok;
+  mkdirSync(log, { recursive: true });
+  const target = { name: log, open: () => LmdbEventStore.open(folderLayout(log).log) };
+  return moving({ from, target, into: join(folder, 'data') }, (moved) => {
+    stderr.write(`${movedText(moved, log)}\n`);
+  });
+}
+
+async function moving(move: Move, done: (moved: Moved) => void): Promise<number> {
+  const { signal } = untilSignal();
   const bars = new Map<MigrationStep, ReturnType<typeof progress>>();
-  const barOf = (step: MigrationStep) => {
+  const onProgress = (step: MigrationStep, at: number, total: number) => {
     const bar = bars.get(step) ?? progress(step);
     bars.set(step, bar);
-    return bar;
+    bar.at(at, total);
   };
   try {
-    // A file that a reader cannot survive is found by another process.
-    await probe(folder.paths.log);
-    const source = await LmdbEventStore.open(folder.paths.log, { readOnly: true });
-    try {
-      // Repeating single appends could change their order, and so could asking for a head that was forgotten; a whole
-      // migration can be repeated without harm.
-      const limits = { attemptsMax: 1, headsMax: Number.POSITIVE_INFINITY };
-      const target = await EventStoreDbStore.open(url.reveal(), limits);
-      try {
-        const onProgress = (step: MigrationStep, done: number, total: number) => barOf(step).at(done, total);
-        const { events, resumedAt, logHash, lastPosition } = await migrate(source, target, { onProgress, signal });
-        for (const bar of bars.values()) bar.end();
-        folder.hasMoved({ to: name, events, logHash });
-        const result = { verified: true, events, resumedAt, logHash, lastPosition, to: name };
-        print(options, result, movedText(events, resumedAt, logHash, name));
-        return EXIT.ok;
-      } finally {
-        await target.close();
-      }
-    } finally {
-      await source.close();
-    }
+    const moved = await moveArena(move, { onProgress, signal });
+    for (const bar of bars.values()) bar.end();
+    done(moved);
+    return EXIT.ok;
   } catch (error) {
     if (!signal.aborted) throw error;
     stderr.write('interrupted; the same command goes on where it was.\n');
     return EXIT.interrupted;
-  } finally {
-    folder.release();
   }
 }
 
-const movedText = (events: number, resumedAt: number, logHash: string, to: string) =>
+const movedText = ({ events, resumedAt, logHash }: Moved, to: string) =>
   [
     `${events} events are in ${to}${resumedAt > 0 ? `, ${resumedAt} of them from an earlier try` : ''}.`,
-    `Both logs were read again and are the same; their hash is ${logHash}.`,
-    `Start with AGON_STORE set to that address, and everything else as before. The log in the folder stays, for reading.`,
+    `Both logs were read again and are the same; their hash is ${logHash}. The log in the old folder stays, for reading.`,
   ].join('\n');
+const LAST = 'Start with AGON_STORE set to that address, and everything else as before.';
+const besideText = (files: number, into: string) =>
+  `${files} files (agents' code, people, keys) are in ${into}. Start the cluster's processes with it as AGON_DATA.`;

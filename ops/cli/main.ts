@@ -13,6 +13,7 @@ import { EXIT, type OutputOptions, printError } from './output.js';
 import { addPlayCommands } from './play-commands.js';
 import {
   type BoardFlags,
+  listAgents,
   listMatches,
   registerOwner,
   showLeaderboard,
@@ -22,7 +23,9 @@ import {
   tailLog,
   verifyLog,
 } from './read.js';
+import { verifyReplay } from './replay-file.js';
 import { watchMatch } from './watch.js';
+import { addWebhookCommands } from './webhooks.js';
 
 type Flags = OutputOptions & { data?: string };
 
@@ -262,6 +265,9 @@ command(agent, 'submit', 'Submit an agent to the running arena, or a new version
   )
   .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
   .action(run((file: string, flags) => submitAgent(dataDirOf(flags), file, flags)));
+command(agent, 'list', 'Show the agents of the running arena.')
+  .option('--owner <account>', 'only those of this account')
+  .action(run((flags) => listAgents(dataDirOf(flags), flags)));
 
 addPlayCommands({ ...lent, agent });
 
@@ -270,6 +276,32 @@ command(owner, 'register', 'Register an owner in the running arena.')
   .argument('<account>', 'a short name: a-z, 0-9 and -')
   .option('--name <text>', 'the name to show (default: the account)')
   .action(run((account: string, flags) => registerOwner(dataDirOf(flags), account, flags)));
+
+const signing = () => import('./login.js');
+const arenaUrl = [
+  '--arena <address>',
+  'the arena, like https://agon.example (default: AGON_URL, or the one that runs here)',
+] as const;
+command(program, 'login', 'Sign in to an arena. From then on, commands that ask it act as you.')
+  .argument('[account]', 'your account; --oidc knows it by itself')
+  .option(...arenaUrl)
+  .option('--totp <code>', 'the six digits of your authenticator')
+  .option('--register', 'make the account first', false)
+  .option('--oidc', "sign in with the arena's identity provider, in a browser", false)
+  .option('--port <port>', 'where the browser comes back to, with --oidc; 0 takes a free one', count(0, 65_535), 0)
+  .addHelpText(
+    'after',
+    '\nThe password is asked for, piped in, or taken from AGON_PASSWORD.\n\nExample:\n  agon login ada --register',
+  )
+  .action(run(async (account: string | undefined, flags) => (await signing()).logIn(dataDirOf(flags), account, flags)));
+command(program, 'logout', 'Sign out: the session ends at the arena, too.')
+  .option(...arenaUrl)
+  .action(run(async (flags) => (await signing()).logOut(dataDirOf(flags), flags)));
+command(program, 'whoami', 'Say as whom commands ask the arena.').action(
+  run(async (flags: Flags) =>
+    (await signing()).whoAmI(await (await import('./remote.js')).accessOf(dataDirOf(flags)), flags),
+  ),
+);
 
 const match = program.command('match').description('Play matches and look at them.').exitOverride();
 command(match, 'list', 'Show the newest matches.')
@@ -288,6 +320,10 @@ command(match, 'watch', 'Follow a match of the running arena as it is played.')
   )
   .action(run((id: string, flags) => watchMatch(dataDirOf(flags), id, flags)));
 
+command(match, 'verify', 'Check a match by its replay file alone. Exits 1 and says what does not hold.')
+  .argument('<file>', 'as GET /v1/matches/<id>/replay gives it')
+  .action(run((file: string, flags: OutputOptions) => verifyReplay(file, flags)));
+
 command(match, 'play', 'Play one match between any agents, here and now, and draw it. Nothing is recorded.')
   .argument('<agents...>', 'by seat: files, folders, archives, or house agents by name')
   .addOption(game)
@@ -297,6 +333,7 @@ command(match, 'play', 'Play one match between any agents, here and now, and dra
   .action(run((agents: string[], flags) => playOnce(agents, flags)));
 
 addMoneyCommands(lent);
+addWebhookCommands(lent);
 addBusCommands(lent);
 
 /** Usage errors exit 2, everything refused or failed exits 1; nobody ever sees a stack trace. */

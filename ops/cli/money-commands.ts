@@ -1,7 +1,9 @@
 import { Option } from 'commander';
+import { estimateMatch } from './estimate.js';
 import type { Lent, OutputOptions } from './output.js';
 import {
   buyCredits,
+  cancelWithdrawal,
   deposit,
   endPlan,
   onboard,
@@ -36,6 +38,11 @@ export function addMoneyCommands({ program, command, run, dataDirOf }: Lent): vo
     .argument('<amount>', 'like 12 or 12.50')
     .addOption(currency)
     .action(run((name: string, amount: string, flags) => withdraw(dataDirOf(flags), name, amount, flags)));
+  command(wallet, 'cancel-withdrawal', 'Stop a withdrawal that is not paid yet, and give the money back. For staff.')
+    .argument(...account)
+    .argument('<withdrawal>', 'its id, see "agon wallet payments --json"')
+    .option('--reason <text>', 'why', 'cancelled')
+    .action(run((name: string, id: string, flags) => cancelWithdrawal(dataDirOf(flags), name, id, flags)));
   command(wallet, 'onboard', 'Set up the account that withdrawals go to.')
     .argument(...account)
     .action(run((name: string, flags: OutputOptions) => onboard(dataDirOf(flags), name, flags)));
@@ -94,9 +101,9 @@ export function addMoneyCommands({ program, command, run, dataDirOf }: Lent): vo
     .action(run(async (account: string, flags) => (await money()).setBudget(dataDirOf(flags), account, flags)));
   command(wallet, 'estimate', 'Say what a match would cost each seat. Exits 1 if one of them could not pay.')
     .argument('<agents...>', 'by seat')
-    .option('--stake <amount>', 'what each seat stakes', '0')
+    .option('--stake <amount>', 'what each seat stakes, like 5 or 2.50', '0')
     .option('--currency <code>', 'of the stake', 'PLAY')
-    .action(run(async (agents: string[], flags) => (await money()).estimateMatch(dataDirOf(flags), agents, flags)));
+    .action(run(async (agents: string[], flags) => estimateMatch(dataDirOf(flags), agents, flags)));
 
   const ledger = program.command('ledger').description('Check the double-entry ledger.').exitOverride();
   command(

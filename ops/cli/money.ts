@@ -1,49 +1,88 @@
-import { stdout } from 'node:process';
+import { env, stdout } from 'node:process';
 import type { DataSource } from 'typeorm';
+import { auditLog } from '../../projections/balances/audit.js';
 import { checkLedger, type LedgerCheck } from '../../projections/balances/check.js';
 import { ledgerSums } from '../../projections/balances/query.js';
 import { csv, STATEMENT, statementCells, statementLines } from '../../projections/balances/statement.js';
 import { type BalanceRow, balances, postings } from '../../projections/balances/table.js';
 import { balancesView } from '../../projections/balances/view.js';
 import { upcast } from '../../projections/views.js';
-import { AgonError, formatMoney, parseMoney, systemClock } from '../../services/kernel/index.js';
-import { pursesOf, readWallet } from '../../services/wallet/index.js';
+import { AgonError, formatMoney, parseConfig, parseMoney, systemClock } from '../../services/kernel/index.js';
+import { pursesOf, readWallet, spentOn } from '../../services/wallet/index.js';
 import { DataFolder, folderLayout, holderOf } from '../embedded/data-folder.js';
-import { readView, withLog } from './offline.js';
+import { hasLog, readView, withLog } from './offline.js';
 import { colour, EXIT, type OutputOptions, print, table } from './output.js';
-import { askArena } from './remote.js';
+import { askArena, readArena } from './remote.js';
 
 type CsvOptions = OutputOptions & { readonly csv?: boolean };
 
-export function showWallet(dataDir: string, accountId: string, options: OutputOptions): Promise<number> {
-  return withLog(dataDir, async (store) => {
-    const state = await readWallet(store, upcast, accountId);
-    const purses = pursesOf(state, systemClock());
-    if (purses.length === 0)
-      throw new AgonError('WALLET.EMPTY', `${accountId} has no wallet yet: nothing was paid in.`);
-    const { budgets, freezes, holds } = state;
-    const rows = purses.map(({ currency, ...cents }) => [currency, ...Object.values(cents).map(formatMoney)]);
-    const text = [
-      table(['', 'available', 'withdrawable', 'held', 'owed'], rows, ['left', 'right', 'right', 'right', 'right']),
-      ...holds.map(
-        (hold) => `  held ${formatMoney(hold.amountCents)} ${hold.currency} for ${JSON.stringify(hold.purpose)}`,
-      ),
-      ...(freezes.length > 0 ? [colour.red('Withdrawals are stopped.')] : []),
-      ...budgets.map(budgetText),
-    ];
-    print(options, { accountId, purses, holds, frozen: freezes.length > 0, budgets }, text.join('\n'));
-    return EXIT.ok;
-  });
+type Cents<Names extends string> = { readonly [name in Names]: bigint };
+type Caps = { readonly [name in 'perRunCents' | 'perDayCents' | 'totalCents']?: bigint | null | undefined };
+
+interface ShownWallet {
+  readonly purses: readonly ({ readonly currency: string } & Cents<
+    'availableCents' | 'withdrawableCents' | 'heldCents' | 'owedCents'
+  >)[];
+  /** What is held and for what, where the log can be read. */
+  readonly holds?: readonly { readonly amountCents: bigint; readonly currency: string; readonly purpose: unknown }[];
+  readonly frozen: boolean;
+  readonly budgets: readonly ({ readonly currency: string; readonly agentId?: string | null | undefined } & Caps &
+    Cents<'spentCents' | 'spentTodayCents'>)[];
 }
 
-type Budget = Awaited<ReturnType<typeof readWallet>>['budgets'][number];
+/** From the log where there is one, or else as the arena tells it to whoever signed in there. */
+export async function showWallet(dataDir: string, accountId: string, options: OutputOptions): Promise<number> {
+  const wallet = hasLog(dataDir) ? await walletInLog(dataDir, accountId) : await walletAtArena(dataDir, accountId);
+  const { purses, holds = [], frozen, budgets } = wallet;
+  if (purses.length === 0) throw new AgonError('WALLET.EMPTY', `${accountId} has no wallet yet: nothing was paid in.`);
+  const rows = purses.map(({ currency, availableCents, withdrawableCents, heldCents, owedCents }) => [
+    currency,
+    ...[availableCents, withdrawableCents, heldCents, owedCents].map(formatMoney),
+  ]);
+  const text = [
+    table(['', 'available', 'withdrawable', 'held', 'owed'], rows, ['left', 'right', 'right', 'right', 'right']),
+    ...holds.map(
+      (hold) => `  held ${formatMoney(hold.amountCents)} ${hold.currency} for ${JSON.stringify(hold.purpose)}`,
+    ),
+    ...(frozen ? [colour.red('Withdrawals are stopped.')] : []),
+    ...budgets.map(budgetText),
+  ];
+  print(options, { accountId, ...wallet }, text.join('\n'));
+  return EXIT.ok;
+}
 
-function budgetText({ currency, agentId, perRunCents, perDayCents, totalCents, spentCents }: Budget): string {
-  const cap = (name: string, cents: bigint | undefined) =>
-    cents === undefined ? [] : [`${name} ${formatMoney(cents)}`];
+const walletInLog = (dataDir: string, accountId: string): Promise<ShownWallet> =>
+  withLog(dataDir, async (store) => {
+    const now = systemClock();
+    const state = await readWallet(store, upcast, accountId);
+    const budgets = state.budgets.map((budget) => ({
+      ...budget,
+      spentTodayCents: spentOn(budget, now.slice(0, 10)),
+    }));
+    return { purses: pursesOf(state, now), holds: state.holds, frozen: state.freezes.length > 0, budgets };
+  });
+
+async function walletAtArena(dataDir: string, accountId: string): Promise<ShownWallet> {
+  const query = `query ($accountId: String!) { wallet(accountId: $accountId) {
+    purses { currency availableCents withdrawableCents heldCents owedCents } frozen
+    budgets { currency agentId perRunCents perDayCents totalCents spentCents spentTodayCents } } }`;
+  const { wallet } = await askArena<{ wallet: object }>(dataDir, query, { accountId });
+  return withCents(wallet) as ShownWallet;
+}
+
+/** Amounts come as texts, since JSON's numbers are too small for them. */
+const withCents = (shown: object): unknown =>
+  JSON.parse(JSON.stringify(shown), (name, value) =>
+    name.endsWith('Cents') && typeof value === 'string' ? BigInt(value) : value,
+  );
+
+function budgetText(budget: ShownWallet['budgets'][number]): string {
+  const { currency, agentId, perRunCents, perDayCents, totalCents, spentCents, spentTodayCents } = budget;
+  const cap = (name: string, cents: bigint | null | undefined) =>
+    cents === undefined || cents === null ? [] : [`${name} ${formatMoney(cents)}`];
   const caps = [...cap('a run', perRunCents), ...cap('a day', perDayCents), ...cap('in total', totalCents)];
-  const whose = agentId === undefined ? 'all agents' : agentId;
-  return `  budget of ${whose} in ${currency}: ${caps.join(', ') || 'no cap'}; ${formatMoney(spentCents)} spent`;
+  const spent = `${formatMoney(spentCents)} spent, ${formatMoney(spentTodayCents)} of it today`;
+  return `  budget of ${agentId ?? 'all agents'} in ${currency}: ${caps.join(', ') || 'no cap'}; ${spent}`;
 }
 
 /** Every posting on a player's account, with the balance after each. */
@@ -52,6 +91,7 @@ export function showStatement(
   accountId: string,
   options: CsvOptions & { currency?: string },
 ): Promise<number> {
+  if (!hasLog(dataDir)) return statementAtArena(dataDir, accountId, options);
   return withLog(dataDir, async (store) => {
     const all = await (await readView(store, balancesView)).rows(postings);
     const wanted = all.filter(
@@ -60,9 +100,34 @@ export function showStatement(
     const lines = [...statementLines(wanted)];
     const rows = lines.map(statementCells);
     if (options.csv) stdout.write(csv(STATEMENT, rows));
-    else print(options, lines, table(STATEMENT, rows, ['right', 'left', 'left', 'left', 'right', 'right', 'left']));
+    else print(options, lines, table(STATEMENT, rows, STATEMENT_ALIGN));
     return EXIT.ok;
   });
+}
+
+const STATEMENT_ALIGN = ['right', 'left', 'left', 'left', 'right', 'right', 'left'] as const;
+
+/** As the arena writes it for a spreadsheet, which is all of it in one answer. */
+async function statementAtArena(
+  dataDir: string,
+  accountId: string,
+  { currency, ...options }: CsvOptions & { currency?: string },
+): Promise<number> {
+  const wanted = currency === undefined ? '' : `?currency=${encodeURIComponent(currency)}`;
+  const path = `/v1/accounts/${encodeURIComponent(accountId)}/statement.csv${wanted}`;
+  const text = await readArena(dataDir, path);
+  const rows = text
+    .split('\r\n')
+    .slice(1)
+    .filter((line) => line !== '')
+    .map((line) => line.split(','));
+  const lines = rows.map(([position, at, eventType, unit, amount = '0', balance = '0', matchId]) => ({
+    ...{ position, at, eventType, currency: unit, matchId: matchId || null },
+    ...{ amountCents: parseMoney(amount), balanceCents: parseMoney(balance) },
+  }));
+  if (options.csv) stdout.write(text);
+  else print(options, lines, table(STATEMENT, rows, STATEMENT_ALIGN));
+  return EXIT.ok;
 }
 
 /** All accounts, recomputed from the log. Exits 1 if they do not sum to zero. */
@@ -95,30 +160,61 @@ function trialText(rows: readonly BalanceRow[]): string {
 
 const isBalanced = (rows: readonly BalanceRow[]) => Object.values(ledgerSums(rows)).every((sum) => sum === 0n);
 
+/** What follows from an event takes moments. What is older than this is not under way: it stands still. */
+const UNDER_WAY_MS = 60_000;
+const SHOWN_MAX = 20;
+
+interface Checked extends LedgerCheck {
+  /** What is wrong with the money in the log itself: what was paid twice, and what is stuck. */
+  readonly faults: readonly string[];
+  /** The ledger does not get on with what is in the log. */
+  readonly standsStill: boolean;
+}
+
 /** Recomputes the ledger from the log and compares it with the database, beside a running arena or without one. */
 export async function checkLedgerOf(dataDir: string, options: OutputOptions): Promise<number> {
-  const result = await withLog(dataDir, (store) => withDatabase(dataDir, (db) => checkLedger(db, store, upcast)));
-  const { differences, position, logPosition, balances: rows } = result;
-  const behind = position === 0 && logPosition > 0;
-  const good = differences.length === 0 && isBalanced(rows) && !behind;
-  print(options, { ...result, balanced: isBalanced(rows), good }, checkText(result, good, behind));
+  const result = await withLog(dataDir, async (store): Promise<Checked> => {
+    const settledBy = new Date(Date.now() - UNDER_WAY_MS).toISOString();
+    const ledger = await withDatabase(dataDir, (db) => checkLedger(db, store, upcast));
+    const { behindSince, position } = ledger;
+    const standsStill = behindSince !== undefined && (position === 0 || behindSince <= settledBy);
+    return { ...ledger, faults: await auditLog(store, upcast, settledBy), standsStill };
+  });
+  const { differences, faults, standsStill, balances: rows } = result;
+  const good = differences.length === 0 && faults.length === 0 && isBalanced(rows) && !standsStill;
+  print(options, { ...result, balanced: isBalanced(rows), good }, checkText(result, good));
   return good ? EXIT.ok : EXIT.failed;
 }
 
-function checkText(
-  { differences, position, logPosition, postings, balances: rows }: LedgerCheck,
-  good: boolean,
-  behind: boolean,
-) {
+function checkText(checked: Checked, good: boolean): string {
+  const {
+    differences,
+    differencesCount,
+    faults,
+    standsStill,
+    position,
+    logPosition,
+    postings,
+    balances: rows,
+  } = checked;
+  if (standsStill && position === 0)
+    return `${colour.red('not checked')}: the ledger has not been built yet. Start the arena once.`;
   const upTo = position < logPosition ? `position ${position} of ${logPosition}` : `position ${position}`;
-  if (behind) return `${colour.red('not checked')}: the ledger has not been built yet. Start the arena once.`;
-  const verdict = good
-    ? `${colour.green('checked')}: ${postings} postings up to ${upTo} are what the log says.`
-    : `${colour.red('not the log')}: up to ${upTo}`;
-  return [trialText(rows), '', verdict, ...differences.map((difference) => `  ${difference}`)].join('\n');
+  const list = (title: string, all: readonly string[], count: number) => [
+    ...(count > 0 ? [`${colour.red(title)}:`, ...all.slice(0, SHOWN_MAX).map((each) => `  ${each}`)] : []),
+    ...(count > SHOWN_MAX ? [`  and ${count - SHOWN_MAX} more.`] : []),
+  ];
+  return [
+    trialText(rows),
+    '',
+    ...(good ? [`${colour.green('checked')}: ${postings} postings up to ${upTo} are what the log says.`] : []),
+    ...list(`not the log, up to ${upTo}`, differences, differencesCount),
+    ...list('not as it should be in the log', faults, faults.length),
+    ...(standsStill ? [`${colour.red('behind')}: the ledger stands still at ${upTo}. Start the arena once.`] : []),
+  ].join('\n');
 }
 
-/** The read models of a data folder: those of the arena that runs on it, or its own, started for the moment. */
+/** The read models: those that were named, those of the arena that runs on the folder, or its own, started for the moment. */
 async function withDatabase<T>(dataDir: string, use: (db: DataSource) => Promise<T>): Promise<T> {
   const { startPostgres, urlOfRunning } = await import('../engines/postgres.js');
   const { openDatabase } = await import('../../projections/sinks/database.js');
@@ -127,7 +223,14 @@ async function withDatabase<T>(dataDir: string, use: (db: DataSource) => Promise
     const db = await openDatabase(url);
     return use(db).finally(() => db.destroy());
   };
-  const running = holderOf(dataDir) && urlOfRunning(folder);
+  const { databaseUrl } = parseConfig({ dataDir }, env);
+  if (databaseUrl) return reading(databaseUrl.reveal());
+  const holder = holderOf(dataDir);
+  if (env.AGON_URL && env.AGON_URL.replace(/\/+$/, '') !== holder?.url) {
+    const why = `${env.AGON_URL} keeps its ledger elsewhere. Name its log and its database by AGON_STORE and DATABASE_URL.`;
+    throw new AgonError('LEDGER.ELSEWHERE', why);
+  }
+  const running = holder && urlOfRunning(folder);
   if (running) return reading(running);
   const taken = DataFolder.take(dataDir);
   try {
@@ -165,37 +268,4 @@ export async function setBudget(dataDir: string, accountId: string, flags: Budge
   const { setBudget: receipt } = await askArena<{ setBudget: object }>(dataDir, mutation, variables);
   print(flags, receipt, `${colour.green('set')}: the budget of ${flags.agent ?? accountId} in ${flags.currency}`);
   return EXIT.ok;
-}
-
-interface SeatCost {
-  readonly agentId: string;
-  readonly accountId: string;
-  readonly stakeCents: string;
-  readonly currency: string;
-  readonly computeCents: string;
-  readonly refusal: string | null;
-}
-
-/** What a match would cost each seat. Exits 1 if one of them could not pay. */
-export async function estimateMatch(
-  dataDir: string,
-  agents: readonly string[],
-  options: OutputOptions & { stake: string; currency: string },
-): Promise<number> {
-  const query = `query Estimate($agents: [String!]!, $stakeCents: String!, $currency: String!) {
-    estimateMatch(agents: $agents, stakeCents: $stakeCents, currency: $currency)
-      { agentId accountId stakeCents currency computeCents refusal }
-  }`;
-  const variables = { agents, stakeCents: parseMoney(options.stake).toString(), currency: options.currency };
-  const { estimateMatch: costs } = await askArena<{ estimateMatch: SeatCost[] }>(dataDir, query, variables);
-  const rows = costs.map(({ agentId, accountId, stakeCents, currency, computeCents, refusal }) => [
-    agentId,
-    accountId,
-    `${formatMoney(BigInt(stakeCents))} ${currency}`,
-    `${formatMoney(BigInt(computeCents))} COMPUTE`,
-    refusal ?? colour.green('yes'),
-  ]);
-  const head = ['agent', 'account', 'stake', 'compute', 'can pay'];
-  print(options, costs, table(head, rows, ['left', 'left', 'right', 'right', 'left']));
-  return costs.every(({ refusal }) => refusal === null) ? EXIT.ok : EXIT.failed;
 }

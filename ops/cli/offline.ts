@@ -6,13 +6,22 @@ import type { View } from '../../projections/engine/view.js';
 import { MemorySink } from '../../projections/sinks/memory.js';
 import { upcast } from '../../projections/views.js';
 import { AgonError, type EventStore, parseConfig } from '../../services/kernel/index.js';
-import { folderLayout } from '../embedded/data-folder.js';
+import { folderLayout, holderOf } from '../embedded/data-folder.js';
 import { openLog } from '../embedded/log.js';
+
+/** Whether there is a log to read: one that AGON_STORE names, or one in the folder, unless AGON_URL names another arena. */
+export function hasLog(dataDir: string): boolean {
+  if (parseConfig({ dataDir }, env).storeUrl) return true;
+  const named = env.AGON_URL?.replace(/\/+$/, '');
+  return isLogIn(dataDir) && (!named || named === holderOf(dataDir)?.url);
+}
+
+const isLogIn = (dataDir: string) => existsSync(join(folderLayout(dataDir).log, 'events.mdb'));
 
 /** Opens the log of a data folder, or the one that AGON_STORE names, for reading. Works beside a running arena, and without one. */
 export async function withLog<T>(dataDir: string, use: (store: EventStore) => Promise<T>): Promise<T> {
   const { storeUrl } = parseConfig({ dataDir }, env);
-  if (!storeUrl && !existsSync(join(folderLayout(dataDir).log, 'events.mdb'))) {
+  if (!storeUrl && !isLogIn(dataDir)) {
     throw new AgonError(
       'DATA.EMPTY',
       `There is no arena in ${dataDir}. Start one with "agon start", or name its folder with --data.`,

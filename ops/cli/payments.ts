@@ -5,18 +5,23 @@ import { colour, EXIT, type OutputOptions, print, table } from './output.js';
 import { askArena } from './remote.js';
 
 interface PaymentShown {
+  readonly id: string;
   readonly paymentId: string;
   readonly kind: string;
   readonly amountCents: string;
   readonly currency: string;
   readonly status: string;
+  readonly returnedCents: string;
   readonly url: string | null;
   readonly detail: string;
   readonly requestedAt: string;
 }
 
-const FIELDS = '{ paymentId accountId kind amountCents currency status url detail requestedAt updatedAt }';
+const FIELDS =
+  '{ id paymentId accountId kind amountCents currency status returnedCents url detail requestedAt updatedAt }';
 const WAIT_BEAT_MS = 500;
+/** The provider's pages lapse within a day, and an hour later it has said so. */
+const WAIT_MS_MAX = 25 * 3_600_000;
 
 export interface CheckoutFlags extends OutputOptions {
   /** Wait until it is paid or given up. */
@@ -28,6 +33,11 @@ const centsOf = (text: string): string => {
   if (cents <= 0n) throw new AgonError('MONEY.INVALID', `"${text}" is not more than zero.`);
   return cents.toString();
 };
+/** With how much of it went back, where that is not all of it or nothing. */
+const statusOf = ({ status, returnedCents, amountCents }: PaymentShown) =>
+  returnedCents === '0' || returnedCents === amountCents
+    ? status
+    : `${status} (${formatMoney(BigInt(returnedCents))} of ${formatMoney(BigInt(amountCents))})`;
 const moneyOf = ({ amountCents, currency }: PaymentShown) => `${formatMoney(BigInt(amountCents))} ${currency}`;
 
 export async function deposit(
@@ -40,7 +50,7 @@ export async function deposit(
     payment: deposit(accountId: $accountId, amountCents: $amountCents, currency: $currency) ${FIELDS}
   }`;
   const variables = { accountId, amountCents: centsOf(amount), currency: flags.currency };
-  return checkout(dataDir, accountId, mutation, variables, flags);
+  return checkout(dataDir, mutation, variables, flags);
 }
 
 export async function buyCredits(
@@ -60,19 +70,18 @@ export async function buyCredits(
   const mutation = `mutation Buy($accountId: String!, $packId: String!) {
     payment: buyCredits(accountId: $accountId, packId: $packId) ${FIELDS}
   }`;
-  return checkout(dataDir, accountId, mutation, { accountId, packId }, flags);
+  return checkout(dataDir, mutation, { accountId, packId }, flags);
 }
 
 export function subscribe(dataDir: string, accountId: string, planId: string, flags: CheckoutFlags): Promise<number> {
   const mutation = `mutation Subscribe($accountId: String!, $planId: String!) {
     payment: subscribe(accountId: $accountId, planId: $planId) ${FIELDS}
   }`;
-  return checkout(dataDir, accountId, mutation, { accountId, planId }, flags);
+  return checkout(dataDir, mutation, { accountId, planId }, flags);
 }
 
 async function checkout(
   dataDir: string,
-  accountId: string,
   mutation: string,
   variables: Record<string, unknown>,
   flags: CheckoutFlags,
@@ -85,17 +94,19 @@ async function checkout(
     return EXIT.ok;
   }
   if (!flags.json) print(flags, payment, where);
-  const ended = await untilEnded(dataDir, accountId, payment);
+  const ended = await untilEnded(dataDir, payment);
   print(flags, ended, ended.status === 'received' ? `${colour.green('received')}: ${moneyOf(ended)}` : ended.status);
   return ended.status === 'received' ? EXIT.ok : EXIT.failed;
 }
 
-async function untilEnded(dataDir: string, accountId: string, payment: PaymentShown): Promise<PaymentShown> {
-  for (;;) {
-    const found = (await paymentsOf(dataDir, accountId)).find(({ paymentId }) => paymentId === payment.paymentId);
+async function untilEnded(dataDir: string, payment: PaymentShown): Promise<PaymentShown> {
+  const query = `query Payment($id: ID!) { node(id: $id) { ... on Payment ${FIELDS} } }`;
+  for (let waitedMs = 0; waitedMs < WAIT_MS_MAX; waitedMs += WAIT_BEAT_MS) {
+    const { node: found } = await askArena<{ node: PaymentShown | null }>(dataDir, query, { id: payment.id });
     if (found && found.status !== 'open' && found.status !== 'requested') return found;
     await sleep(WAIT_BEAT_MS);
   }
+  throw new AgonError('PAYMENTS.NO_ANSWER', `Payment ${payment.paymentId} was neither paid nor given up in a day.`);
 }
 
 async function paymentsOf(dataDir: string, accountId: string): Promise<readonly PaymentShown[]> {
@@ -105,7 +116,7 @@ async function paymentsOf(dataDir: string, accountId: string): Promise<readonly 
 
 export async function showPayments(dataDir: string, accountId: string, options: OutputOptions): Promise<number> {
   const found = await paymentsOf(dataDir, accountId);
-  const rows = found.map((row) => [row.requestedAt, row.kind, moneyOf(row), row.status, row.url ?? row.detail]);
+  const rows = found.map((row) => [row.requestedAt, row.kind, moneyOf(row), statusOf(row), row.url ?? row.detail]);
   const head = ['when', 'what', 'amount', 'status', ''];
   print(options, found, table(head, rows, ['left', 'left', 'right', 'left', 'left']));
   return EXIT.ok;
@@ -128,6 +139,22 @@ export async function withdraw(
   return good ? EXIT.ok : EXIT.failed;
 }
 
+/** Stops a withdrawal. One whose transfer may be under way is over when the provider has said what became of it. */
+export async function cancelWithdrawal(
+  dataDir: string,
+  accountId: string,
+  withdrawalId: string,
+  flags: OutputOptions & { reason: string },
+): Promise<number> {
+  const mutation = `mutation Cancel($accountId: String!, $withdrawalId: String!, $reason: String!) {
+    payment: cancelWithdrawal(accountId: $accountId, withdrawalId: $withdrawalId, reason: $reason) ${FIELDS}
+  }`;
+  const variables = { accountId, withdrawalId, reason: flags.reason };
+  const { payment } = await askArena<{ payment: PaymentShown }>(dataDir, mutation, variables);
+  print(flags, payment, `${colour.green(payment.status)}: ${moneyOf(payment)} (${payment.detail})`);
+  return EXIT.ok;
+}
+
 /** Gives back a payment; the wallet follows when the provider confirms it. */
 export async function refund(
   dataDir: string,
@@ -142,8 +169,9 @@ export async function refund(
   const variables = { accountId, paymentId, amountCents, reason: flags.reason };
   const { payment } = await askArena<{ payment: PaymentShown }>(dataDir, mutation, variables);
   const { status, detail } = payment;
-  const good = status === 'refunded' || status === 'refund_requested';
-  print(flags, payment, `${good ? colour.green(status) : colour.red(status)}: ${moneyOf(payment)} (${detail})`);
+  const good = status !== 'refund_refused' && status !== 'received';
+  const so = statusOf(payment);
+  print(flags, payment, `${good ? colour.green(so) : colour.red(so)}: ${moneyOf(payment)} (${detail})`);
   return good ? EXIT.ok : EXIT.failed;
 }
 

@@ -20,20 +20,32 @@ export function addPlayCommands({
     "the arena's door for agents (agon start --play-port)",
     '127.0.0.1:4602',
   ] as const;
+  const stake = ['--stake <amount>', 'what each seat stakes, like 5 or 2.50', '0'] as const;
+  const currency = ['--currency <code>', 'of the stake', 'PLAY'] as const;
+  const stakeCents = () =>
+    new Option('--stake-cents <n>', 'the stake in cents, as --stake was before it had a currency').argParser((text) =>
+      count(0, Number.MAX_SAFE_INTEGER)(text).toString(),
+    );
   const apiKey = ['--key <key>', 'an API key (default: AGON_KEY, or the operator of the data folder)'] as const;
   const authority = ['--ca <file>', 'PEM authority of an arena that speaks TLS'] as const;
+  const certificate = ['--cert <file>', 'PEM certificate, for an arena that asks for one (with --cert-key)'] as const;
+  const certificateKey = ['--cert-key <file>', 'PEM key of that certificate'] as const;
 
   command(agent, 'play', 'Play as an agent from outside, with the code of a file of yours, until Ctrl-C.')
     .argument('<file>', 'JavaScript or Python that defines act(observation); it runs here, without a sandbox')
     .requiredOption('--agent <id>', 'for which agent, like ada.bot; it is registered if need be')
     .addOption(game)
     .option('--against <who>', 'find matches: "house", a house agent by its id, or "anyone" (default: wait for some)')
-    .option('--stake <cents>', 'what each seat stakes', '0')
+    .option(...stake)
+    .option(...currency)
+    .addOption(stakeCents())
     .option('--matches <n>', 'end after this many', count(1, 1_000_000))
     .option('--concurrency <n>', 'matches at a time', count(1, 256), 1)
     .option(...arenaDoor)
     .option(...apiKey)
     .option(...authority)
+    .option(...certificate)
+    .option(...certificateKey)
     .addHelpText('after', '\nExample:\n  agon agent play mine.py --agent ada.bot --against house --matches 3')
     .action(run(async (file: string, flags) => (await playing()).playAgent(dataDirOf(flags), file, flags)));
 
@@ -41,7 +53,9 @@ export function addPlayCommands({
   command(queue, 'join', 'Wait for an opponent, and say which match came of it. Exits 1 if nobody came.')
     .argument('<agent>', 'like ada.bot')
     .addOption(game)
-    .option('--stake <cents>', 'what each seat stakes', '0')
+    .option(...stake)
+    .option(...currency)
+    .addOption(stakeCents())
     .option('--against <who>', '"house", or a house agent by its id, at once', '')
     .option(
       '--house-after-ms <n>',
@@ -53,6 +67,8 @@ export function addPlayCommands({
     .option(...arenaDoor)
     .option(...apiKey)
     .option(...authority)
+    .option(...certificate)
+    .option(...certificateKey)
     .addHelpText('after', '\nExample:\n  agon queue join ada.bot --game tic-tac-toe --against house')
     .action(run(async (agentId: string, flags) => (await playing()).joinQueue(dataDirOf(flags), agentId, flags)));
 
@@ -60,7 +76,11 @@ export function addPlayCommands({
   command(apikey, 'create', 'Make a key, and show it this once.')
     .argument('<account>', 'whose key')
     .option('--name <text>', 'to know it by', '')
-    .option('--scopes <list>', 'of play, submit and read, with commas between (default: all)', '')
+    .option(
+      '--scopes <list>',
+      'of play, submit and read, with commas between (default: all of these); log for staff',
+      '',
+    )
     .option('--agents <list>', 'only for these agents, with commas between (default: all of the account)')
     .addHelpText('after', '\nExample:\n  export AGON_KEY=$(agon apikey create ada --name laptop)')
     .action(run(async (account: string, flags) => (await playing()).createKey(dataDirOf(flags), account, flags)));

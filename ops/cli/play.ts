@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { env, stderr, stdout } from 'node:process';
-import { Arena, ArenaError, type GameName, play } from '../../sdk/typescript/index.js';
-import { keyScopes } from '../../services/accounts/index.js';
+import { Arena, ArenaError, type ArenaOptions, type GameName, play } from '../../sdk/typescript/index.js';
+import { ownerScopes } from '../../services/accounts/index.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { folderLayout } from '../embedded/data-folder.js';
+import { type StakeFlags, sayCost, stakeOf } from './estimate.js';
 import { localAgent } from './local-agent.js';
 import { colour, EXIT, type OutputOptions, print, table } from './output.js';
 import { askArena } from './remote.js';
@@ -14,11 +15,14 @@ export interface ArenaFlags extends OutputOptions {
   readonly arena: string;
   readonly key?: string;
   readonly ca?: string;
+  /** This client's own certificate, where the arena asks for one. */
+  readonly cert?: string;
+  readonly certKey?: string;
 }
 
 /** A key as it was given; on the arena's own machine its operator can do without. */
-export function connectionOf(dataDir: string, { arena, key, ca }: ArenaFlags) {
-  const tls = ca === undefined ? undefined : { ca: read(ca) };
+export function connectionOf(dataDir: string, { arena, key, ...files }: ArenaFlags) {
+  const tls = tlsOf(files);
   const given = key ?? env.AGON_KEY;
   if (given) return { arena, key: given, tls };
   try {
@@ -29,6 +33,16 @@ export function connectionOf(dataDir: string, { arena, key, ca }: ArenaFlags) {
       'There is no API key. Give one with --key or AGON_KEY; "agon apikey create" makes one.',
     );
   }
+}
+
+/** Without any file the connection is in clear; without an authority, those of the system vouch for the arena. */
+function tlsOf({ ca, cert, certKey }: Pick<ArenaFlags, 'ca' | 'cert' | 'certKey'>): ArenaOptions['tls'] {
+  if (ca === undefined && cert === undefined && certKey === undefined) return undefined;
+  if ((cert === undefined) !== (certKey === undefined)) {
+    throw new AgonError('CONFIG.INVALID', 'A certificate goes with its key: give both --cert and --cert-key.');
+  }
+  const own = cert === undefined || certKey === undefined ? {} : { cert: read(cert), key: read(certKey) };
+  return { ...(ca === undefined ? {} : { ca: read(ca) }), ...own };
 }
 
 function read(file: string): Buffer {
@@ -53,7 +67,7 @@ export async function createKey(
     issueApiKey(accountId: $account, scopes: $scopes, name: $name, agents: $agents) { keyId key } }`;
   const { issueApiKey } = await askArena<{ issueApiKey: { keyId: string; key: string } }>(dataDir, mutation, {
     account,
-    scopes: list(options.scopes || keyScopes.join(',')),
+    scopes: list(options.scopes || ownerScopes.join(',')),
     name: options.name,
     agents: options.agents === undefined ? null : list(options.agents),
   });
@@ -97,12 +111,19 @@ export async function revokeKey(
 export async function joinQueue(
   dataDir: string,
   agent: string,
-  options: ArenaFlags & { game: string; stake: string; against: string; houseAfterMs: number; waitMs: number },
+  options: ArenaFlags & StakeFlags & { game: string; against: string; houseAfterMs: number; waitMs: number },
 ): Promise<number> {
+  const { game, against, houseAfterMs, waitMs, json = false } = options;
+  const stake = stakeOf(options);
+  await sayCost(
+    { dataDir, arena: options.arena },
+    agent,
+    stake,
+    (text) => void (json || stderr.write(`${colour.dim(text)}\n`)),
+  );
   const arena = new Arena(connectionOf(dataDir, options));
-  const { game, stake: stakeCents, against, houseAfterMs, waitMs } = options;
   try {
-    const joined = await arena.joinQueue({ agent, game, stakeCents, against, houseAfterMs, waitMs });
+    const joined = await arena.joinQueue({ agent, game, ...stake, against, houseAfterMs, waitMs });
     const text = joined ? `${joined.agents.join(' meets ')} in match ${joined.matchId}` : 'Nobody came. Try again.';
     print(options, joined ?? { matchId: null }, text);
     return joined ? EXIT.ok : EXIT.failed;
@@ -113,11 +134,10 @@ export async function joinQueue(
   }
 }
 
-interface PlayFlags extends ArenaFlags {
+interface PlayFlags extends ArenaFlags, StakeFlags {
   readonly agent: string;
   readonly game: string;
   readonly against?: string;
-  readonly stake: string;
   readonly matches?: number;
   readonly concurrency: number;
 }
@@ -128,11 +148,12 @@ export async function playAgent(dataDir: string, file: string, flags: PlayFlags)
   const { signal } = untilSignal();
   const mine = await localAgent(file);
   const say = (text: string) => void (json || stderr.write(`${colour.dim(text)}\n`));
-  const find =
-    against === undefined ? {} : { queue: { against: against === 'anyone' ? '' : against, stakeCents: flags.stake } };
+  const stake = stakeOf(flags);
+  const find = against === undefined ? {} : { queue: { against: against === 'anyone' ? '' : against, ...stake } };
   const opponent = against === undefined ? 'waits for matches' : `plays against ${against}`;
   say(`${agent} ${opponent}; Ctrl-C stops.`);
   try {
+    if (against !== undefined) await sayCost({ dataDir, arena: flags.arena }, agent, stake, say);
     const results = await play({
       ...connectionOf(dataDir, flags),
       ...{ agent, concurrency, signal, games: [flags.game as GameName] },

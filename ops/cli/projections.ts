@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { env, stderr } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ProjectionStatus, paced, statusOf, viewNamed } from '../../projections/engine/projections.js';
+import { type ProjectionStatus, paced, statusFrom, viewNamed } from '../../projections/engine/projections.js';
 import { rebuild } from '../../projections/engine/rebuild.js';
-import type { BuriedEvent } from '../../projections/engine/sink.js';
+import type { BuildProgress, BuildStatus, BuriedEvent, RebuildingSink } from '../../projections/engine/sink.js';
 import { upcast, views } from '../../projections/views.js';
-import { AgonError, type EventStore, parseConfig } from '../../services/kernel/index.js';
+import { AgonError, type EventStore, isAgonError, parseConfig } from '../../services/kernel/index.js';
 import { DataFolder, folderLayout, holderOf } from '../embedded/data-folder.js';
 import { logName, openLog } from '../embedded/log.js';
 import { startPostgres } from '../engines/postgres.js';
@@ -18,15 +18,13 @@ export const viewNames = views.map(({ name }) => name);
 
 const POLL_MS = 200;
 
-/** What the commands need, from a running arena or from a folder that nobody runs on. */
+/** What the commands need: from a running arena, from a database that was named, or from a folder that nobody runs on. */
 interface Desk {
   list(): Promise<readonly ProjectionStatus[]>;
   deadLetters(view?: string): Promise<readonly BuriedEvent[]>;
   /** False when it was interrupted. */
-  rebuild(view: string, signal: AbortSignal, onProgress: (status: Build) => void): Promise<boolean>;
+  rebuild(view: string, signal: AbortSignal, onProgress: (status: BuildStatus) => void): Promise<boolean>;
 }
-
-type Build = NonNullable<ProjectionStatus['build']>;
 
 export const listProjections = (dataDir: string, options: OutputOptions): Promise<number> =>
   withDesk(dataDir, async (desk) => {
@@ -94,17 +92,19 @@ export const replayProjection = (dataDir: string, view: string, options: OutputO
 async function watched(desk: Desk, view: string): Promise<boolean> {
   const { signal } = untilSignal();
   const bar = progress(view);
-  const done = await desk.rebuild(view, signal, ({ position, total, eventsPerSecond, secondsLeft }) => {
+  let told: string | null = null;
+  const done = await desk.rebuild(view, signal, ({ position, total, eventsPerSecond, secondsLeft, trouble }) => {
     const pace = `${eventsPerSecond.toLocaleString('en-US')} events/s, ${secondsLeft} s left`;
     bar.at(position, total, eventsPerSecond > 0 ? pace : 'starting');
+    if (trouble !== null && trouble !== told) stderr.write(`\n${view} is tried again: ${trouble}\n`);
+    told = trouble ?? told;
   });
   bar.end();
   return done;
 }
 
 function interrupted(dataDir: string, view: string): number {
-  const running = holderOf(dataDir)?.url !== undefined;
-  const rest = running
+  const rest = isElsewhere(dataDir)
     ? 'It goes on in the arena.'
     : `"agon projections rebuild ${view}" or the next start goes on with it.`;
   stderr.write(`interrupted; what served still serves. ${rest}\n`);
@@ -112,11 +112,13 @@ function interrupted(dataDir: string, view: string): number {
 }
 
 function withDesk<T>(dataDir: string, use: (desk: Desk) => Promise<T>): Promise<T> {
-  return holderOf(dataDir)?.url === undefined ? withFolder(dataDir, use) : use(remoteDesk(dataDir));
+  return isElsewhere(dataDir) ? use(remoteDesk(dataDir)) : withDatabase(dataDir, use);
 }
 
-/** Nobody runs on the folder: this process does, for as long as it takes. */
-async function withFolder<T>(dataDir: string, use: (desk: Desk) => Promise<T>): Promise<T> {
+const isElsewhere = (dataDir: string) => Boolean(env.AGON_URL) || holderOf(dataDir)?.url !== undefined;
+
+/** The log and the database that were named, of a cluster for instance; what was not named is the folder's own. */
+async function withDatabase<T>(dataDir: string, use: (desk: Desk) => Promise<T>): Promise<T> {
   const config = parseConfig({ dataDir }, env);
   if (!config.storeUrl && !existsSync(join(folderLayout(dataDir).log, 'events.mdb'))) {
     throw new AgonError('DATA.EMPTY', `There is no arena in ${dataDir}. Name its folder with --data.`);
@@ -126,14 +128,15 @@ async function withFolder<T>(dataDir: string, use: (desk: Desk) => Promise<T>): 
   const { PostgresSink } = await import('../../projections/sinks/postgres.js');
   const closing: (() => Promise<unknown>)[] = [];
   try {
-    const folder = DataFolder.take(dataDir);
-    closing.push(async () => folder.release());
+    // Nobody runs on the folder: this process does, for as long as it takes.
+    const folder = config.storeUrl && config.databaseUrl ? undefined : DataFolder.take(dataDir);
+    closing.push(async () => folder?.release());
     const store = await openLog(config, { readOnly: true });
     closing.push(() => store.close());
-    folder.derivesFrom(logName(config));
-    const postgres = await startPostgres({ folder: folder.paths.postgres });
-    closing.push(() => postgres.stop());
-    const db = await openDatabase(postgres.url);
+    folder?.derivesFrom(logName(config));
+    const own = config.databaseUrl ? undefined : await startPostgres({ folder: folderLayout(dataDir).postgres });
+    closing.push(async () => own?.stop());
+    const db = await openDatabase(config.databaseUrl?.reveal() ?? `${own?.url}`);
     closing.push(() => db.destroy());
     return await use(localDesk(store, new PostgresSink(db)));
   } finally {
@@ -141,36 +144,39 @@ async function withFolder<T>(dataDir: string, use: (desk: Desk) => Promise<T>): 
   }
 }
 
-function localDesk(store: EventStore, sink: import('../../projections/engine/sink.js').RebuildingSink): Desk {
-  const statusOfView = async (view: (typeof views)[number]) => {
-    const [serving, building, last, letters] = await Promise.all([
-      ...[sink.serving(view), sink.building(view)],
-      store.lastPosition(),
-      sink.letters(view),
-    ] as const);
-    const progress = building && { position: building.position, total: last, events: 0, phase: 'building' as const };
-    const build = progress && { ...progress, eventsPerSecond: 0, secondsLeft: 0 };
-    return statusOf({ view, serving, last, deadLetters: letters.length, building: build });
-  };
+function localDesk(store: EventStore, sink: RebuildingSink): Desk {
   return {
-    list: () => Promise.all(views.map(statusOfView)),
+    list: () => Promise.all(views.map((view) => statusFrom(sink, store, view))),
     deadLetters: async (name) => {
       const wanted = name === undefined ? views : [viewNamed(views, name)];
       return (await Promise.all(wanted.map((view) => sink.letters(view)))).flat();
     },
     rebuild: async (name, signal, onProgress) => {
-      const startedMs = performance.now();
       const view = viewNamed(views, name);
-      const built = await rebuild({
-        ...{ view, sink, store, upcast, signal },
-        onProgress: (progress) => onProgress(paced({ progress, startedMs })),
-      });
-      return built.swapped;
+      const startedMs = performance.now();
+      const build = async () => {
+        // A process that keeps the view may have heard of it first, and be done.
+        if (!(await sink.asked()).has(name)) return true;
+        const told = (progress: BuildProgress) => onProgress(paced({ progress, startedMs }));
+        return (await rebuild({ view, sink, store, upcast, signal, onProgress: told })).swapped;
+      };
+      await sink.ask(view);
+      while (!signal.aborted) {
+        try {
+          return await sink.alone(view, build);
+        } catch (error) {
+          if (!isAgonError(error, 'PROJECTION.BUILDING')) throw error;
+        }
+        const { build: status } = await statusFrom(sink, store, view);
+        if (status) onProgress(status);
+        await sleep(POLL_MS, undefined, { signal }).catch(() => {});
+      }
+      return false;
     },
   };
 }
 
-const BUILD = 'build { phase position total eventsPerSecond secondsLeft }';
+const BUILD = 'build { phase position total eventsPerSecond secondsLeft trouble }';
 const STATUS = `view version servingVersion position lagEvents deadLetters ${BUILD}`;
 
 function remoteDesk(dataDir: string): Desk {

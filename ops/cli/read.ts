@@ -223,6 +223,38 @@ interface Ready {
   readonly parts: readonly { part: string; ready: boolean; detail: string }[];
 }
 
+interface ListedAgent {
+  readonly agentId: string;
+  readonly runtime: string;
+  readonly version: number;
+  readonly games: readonly string[];
+  readonly updatedAt: string;
+}
+
+/** All agents of the running arena, or those of one owner, page by page. */
+export async function listAgents(dataDir: string, options: OutputOptions & { owner?: string }): Promise<number> {
+  interface Page {
+    readonly nodes: readonly ListedAgent[];
+    readonly pageInfo: { readonly endCursor: string | null; readonly hasNextPage: boolean };
+  }
+  const query = `query ($owner: String, $after: String) { agents(first: 100, ownerId: $owner, after: $after) {
+    nodes { agentId runtime version games updatedAt } pageInfo { endCursor hasNextPage } } }`;
+  const found: ListedAgent[] = [];
+  for (let after: string | null = null; ; ) {
+    const variables: Record<string, unknown> = { owner: options.owner ?? null, after };
+    const { agents }: { agents: Page } = await askArena<{ agents: Page }>(dataDir, query, variables);
+    found.push(...agents.nodes);
+    after = agents.pageInfo.endCursor;
+    if (!agents.pageInfo.hasNextPage) break;
+  }
+  const rows = found.map(({ agentId, runtime, version, games, updatedAt }) => {
+    return [agentId, runtime, `${version}`, games.join(' '), updatedAt];
+  });
+  const align = ['left', 'left', 'right', 'left', 'left'] as const;
+  print(options, found, table(['agent', 'runtime', 'version', 'games', 'updated'], rows, align));
+  return EXIT.ok;
+}
+
 export async function submitAgent(
   dataDir: string,
   file: string,

@@ -22,6 +22,11 @@ export interface Verification {
    * this digest before can tell that none was removed from the end, or reordered between streams.
    */
   readonly logHash?: string;
+  /**
+   * A digest of every stream's name, last revision and last hash, by name. A stream's last hash stands for all of it, so
+   * this is the same for two logs with the same streams, however the streams came to lie between each other.
+   */
+  readonly streamsHash?: string;
   /** The first event that does not hold, and why. */
   readonly fault?: { code: string; message: string; [detail: string]: unknown };
 }
@@ -58,10 +63,16 @@ export async function verifyStore(
       after = last.position;
       onProgress(events, total);
     }
-    return { verified: true, events, streams: heads.size, logHash: digest.digest('hex') };
+    const hashes = { logHash: digest.digest('hex'), streamsHash: streamsHashOf(heads) };
+    return { verified: true, events, streams: heads.size, ...hashes };
   } catch (error) {
     return { verified: false, events, streams: heads.size, fault: faultOf(error) };
   }
+}
+
+function streamsHashOf(heads: ReadonlyMap<string, StreamHead>): string {
+  const lines = [...heads].map(([stream, { revision, hash }]) => `${stream} ${revision} ${hash}\n`);
+  return createHash('sha256').update(lines.sort().join('')).digest('hex');
 }
 
 /** Verifies the log of a data folder. A file that a reader cannot survive is found by the probe, in a process of its own. */

@@ -4,7 +4,7 @@ import { gameNamed, isLegal } from '../../sandbox-runner/index.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { holderOf } from '../embedded/data-folder.js';
 import { colour, EXIT, type OutputOptions, toJson } from './output.js';
-import { askArena } from './remote.js';
+import { accessOf, askArena } from './remote.js';
 
 interface Watched {
   readonly matchId: string;
@@ -28,7 +28,8 @@ const BACKOFF_MS = { first: 200, max: 5_000 };
 
 /** Shows a match as it is played, and how it ended. A line a turn where there is no terminal. */
 export async function watchMatch(dataDir: string, given: string, options: OutputOptions): Promise<number> {
-  const url = holderOf(dataDir)?.url;
+  const { url } = await accessOf(dataDir);
+  const isLocal = url === holderOf(dataDir)?.url;
   const match = await matchNamed(dataDir, given);
   const screen = screenOf(match, options);
   let last = '';
@@ -44,7 +45,7 @@ export async function watchMatch(dataDir: string, given: string, options: Output
       if (error instanceof AgonError) throw error;
       failures += 1;
     }
-    if (!holderOf(dataDir)) throw new AgonError('ARENA.NOT_RUNNING', `The arena on ${dataDir} has stopped.`);
+    if (isLocal && !holderOf(dataDir)) throw new AgonError('ARENA.NOT_RUNNING', `The arena on ${dataDir} has stopped.`);
     // The stream broke off; what was seen is not shown again.
     await sleep(Math.min(BACKOFF_MS.max, BACKOFF_MS.first * 2 ** Math.min(failures, 10)));
   }
@@ -91,7 +92,7 @@ async function* eventsOf(url: string, last: string): AsyncGenerator<Heard> {
 }
 
 /** Draws what is heard. The board is drawn while the match goes on only where its start does not depend on the seed. */
-function screenOf({ matchId, game: name, seats }: Watched, options: OutputOptions) {
+export function screenOf({ matchId, game: name, seats }: Watched, options: OutputOptions) {
   const game = gameNamed(name);
   const start = () => game.setup('', seats.length);
   const open = game.render(start()) === game.render(game.setup('another', seats.length));

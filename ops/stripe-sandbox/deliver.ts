@@ -25,7 +25,7 @@ const IDLE_MS = 10;
 
 export interface Courier {
   send(event: Thing): void;
-  /** Resolves when nothing is left to be delivered. */
+  /** Resolves when nothing is left to be delivered, or the courier has stopped. */
   idle(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -96,7 +96,7 @@ export function courierOf(
   return {
     send,
     idle: async () => {
-      while (books.deliveries().length > 0) await sleep(IDLE_MS);
+      while (!stopping && books.deliveries().length > 0) await sleep(IDLE_MS);
     },
     stop: () => {
       stopping = true;
