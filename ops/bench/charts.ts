@@ -21,12 +21,13 @@ const levels = (name: string) => `percentile_disc(ARRAY[0.5, 0.9, 0.99]) WITHIN 
 /** The charts in PostgreSQL's words, over the same tables, with the same number of rows and the same sums. */
 const inPostgres: Readonly<Record<ChartName, string>> = {
   matchesPerDay: `SELECT ${day} AS day, game, count(*) FILTER (WHERE outcome = 'settled') AS settled,
-      count(*) FILTER (WHERE outcome = 'voided') AS voided
+      count(*) FILTER (WHERE outcome = 'voided') AS voided, count(*) FILTER (WHERE outcome = 'reversed') AS reversed
     FROM matches_ended WHERE ${days} GROUP BY 1, 2 ORDER BY 1, 2`,
-  agentPerformance: `SELECT agent_id, game, count(*) AS played, count(*) FILTER (WHERE result = 'won') AS won,
-      count(*) FILTER (WHERE result = 'drawn'), count(*) FILTER (WHERE result = 'lost'), avg(score),
-      sum(payout_cents - stake_cents)
-    FROM agent_results WHERE ${days} GROUP BY 1, 2 ORDER BY played DESC, 1, 2 LIMIT 1000`,
+  agentPerformance: `SELECT agent_id, game, sum(sign) AS played, coalesce(sum(sign) FILTER (WHERE result = 'won'), 0) AS won,
+      sum(sign) FILTER (WHERE result = 'drawn'), sum(sign) FILTER (WHERE result = 'lost'),
+      sum(sign * score) / nullif(sum(sign), 0), sum(payout_cents - stake_cents)
+    FROM agent_results WHERE ${days} GROUP BY 1, 2 HAVING sum(sign) <> 0 OR sum(payout_cents - stake_cents) <> 0
+    ORDER BY played DESC, 1, 2 LIMIT 1000`,
   turnPercentiles: `SELECT ${day} AS day, count(*) AS turns, ${levels('fuel')}, ${levels('wall_ms')}
     FROM turns WHERE ${days} GROUP BY 1 ORDER BY 1`,
   matchLatency: `SELECT game, count(*) AS matches, ${levels('wait_ms')}, ${levels('play_ms')}
@@ -41,14 +42,15 @@ const inPostgres: Readonly<Record<ChartName, string>> = {
   resourceUse: `SELECT ${day} AS day, driver, count(*) AS seats, sum(fuel) AS fuel, sum(cpu_ms), sum(wall_ms),
       max(memory_bytes)
     FROM resource_use WHERE ${days} GROUP BY 1, 2 ORDER BY 1, 2`,
-  revenue: `SELECT ${day} AS day, currency, count(*) AS matches, sum(pot_cents) AS "potCents", sum(rake_cents) AS "rakeCents",
+  revenue: `SELECT ${day} AS day, currency, sum(sign) AS matches, sum(pot_cents) AS "potCents", sum(rake_cents) AS "rakeCents",
       sum(paid_cents) AS "paidCents"
     FROM revenue WHERE ${days} GROUP BY 1, 2 ORDER BY 1, 2`,
   promptProofs: `SELECT ${day} AS day, count(*) AS proofs, count(DISTINCT agent_id) AS agents
     FROM prompt_proofs WHERE ${days} GROUP BY 1 ORDER BY 1`,
   submissionFunnel: `SELECT count(*) AS submitted, count(*) FILTER (WHERE matched) AS matched,
       count(*) FILTER (WHERE played) AS played, count(*) FILTER (WHERE won) AS won
-    FROM (SELECT bool_or(step = 'matched') AS matched, bool_or(step = 'played') AS played, bool_or(step = 'won') AS won
+    FROM (SELECT bool_or(step = 'matched') AS matched, sum(sign) FILTER (WHERE step = 'played') > 0 AS played,
+        sum(sign) FILTER (WHERE step = 'won') > 0 AS won
       FROM submission_steps WHERE ${days} GROUP BY agent_id HAVING bool_or(step = 'submitted')) a`,
 };
 
@@ -70,15 +72,15 @@ const compared = [
 const tables: Readonly<Record<string, string>> = {
   matches_ended: 'position int8, time timestamptz, match_id text, game text, outcome text, reason text',
   agent_results:
-    'position int8, time timestamptz, seat int4, match_id text, game text, agent_id text, score float8, result text, currency text, stake_cents numeric, payout_cents numeric',
+    'position int8, time timestamptz, seat int4, match_id text, game text, agent_id text, score float8, result text, currency text, stake_cents numeric, payout_cents numeric, sign int2',
   turns: 'position int8, time timestamptz, match_id text, turn int4, seat int4, fuel int8, wall_ms float8',
   match_steps: 'position int8, time timestamptz, match_id text, game text, step text',
   resource_use:
     'position int8, time timestamptz, seat int4, match_id text, driver text, fuel int8, memory_bytes int8, cpu_ms float8, wall_ms float8',
   revenue:
-    'position int8, time timestamptz, match_id text, game text, currency text, pot_cents numeric, rake_cents numeric, paid_cents numeric',
+    'position int8, time timestamptz, match_id text, game text, currency text, pot_cents numeric, rake_cents numeric, paid_cents numeric, sign int2',
   prompt_proofs: 'position int8, time timestamptz, agent_id text, stream text',
-  submission_steps: 'position int8, time timestamptz, seat int4, step text, agent_id text',
+  submission_steps: 'position int8, time timestamptz, seat int4, step text, agent_id text, sign int2',
 };
 
 /** The time of each chart over so many events, in ClickHouse and in PostgreSQL. */

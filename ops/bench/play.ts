@@ -5,14 +5,17 @@ import { join } from 'node:path';
 import { execPath } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, credentials, Server, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js';
-import { newApiKey } from '../../gateway/auth/api-key.js';
+import { bearerOfKey, newApiKey } from '../../gateway/auth/api-key.js';
+import { Directory } from '../../gateway/auth/directory.js';
 import { type PlayPorts, servePlay } from '../../gateway/grpc/play.js';
 import { PlayHub } from '../../gateway/grpc/play-hub.js';
 import { noLimits } from '../../gateway/plans.js';
+import { upcast } from '../../projections/views.js';
 import { type Outside, Table } from '../../sandbox-runner/index.js';
 import { play as playAs } from '../../sdk/typescript/index.js';
 import { IssueApiKey, RegisterOwner } from '../../services/accounts/index.js';
 import { packageRoot } from '../../services/adapters/compiled.js';
+import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { RegisterExternalAgent } from '../../services/agents/index.js';
 import { contexts } from '../../services/index.js';
@@ -139,6 +142,7 @@ async function openArena(agents: number) {
   const overheadMs: number[] = [];
   const table = new Table(timed(hub, overheadMs), { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
   const nobody = async () => [];
+  const directory = new Directory(store, upcast);
   const ports: PlayPorts = {
     ...{
       hub,
@@ -158,7 +162,8 @@ async function openArena(agents: number) {
       submit: async () => {},
       assertSeats: () => {},
     },
-    ...{ actorOf: () => undefined, onInternalError: () => {} },
+    ...{ actorOf: () => undefined, onInternalError: () => {}, limits: new MemoryLimits(Date.now) },
+    bearerOf: (token) => bearerOfKey(directory, token),
   };
   const door = await servePlay(ports, { host: '127.0.0.1', port: 0 });
   let matches = 0;

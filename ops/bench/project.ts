@@ -1,7 +1,8 @@
+import { execPath } from 'node:process';
 import pg from 'pg';
 import { balancesView } from '../../projections/balances/view.js';
 import { Projector } from '../../projections/engine/projector.js';
-import { BATCH_EVENTS, rebuild } from '../../projections/engine/rebuild.js';
+import { BATCH_EVENTS } from '../../projections/engine/rebuild.js';
 import type { View } from '../../projections/engine/view.js';
 import { leaderboardsView } from '../../projections/leaderboards/view.js';
 import { openDatabase } from '../../projections/sinks/database.js';
@@ -9,16 +10,19 @@ import { MemorySink } from '../../projections/sinks/memory.js';
 import { columnsOf, insertion, PostgresSink, upsert } from '../../projections/sinks/postgres.js';
 import { schemaOf } from '../../projections/sinks/shadow.js';
 import { upcast } from '../../projections/views.js';
+import { compiled } from '../../services/adapters/compiled.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import type { EventStore } from '../../services/kernel/index.js';
 import { startPostgres } from '../engines/postgres.js';
+import { nodeFlags } from '../version.js';
+import { startChild } from './child.js';
 import { withFolder } from './folders.js';
 import { writeHistory } from './history.js';
 import { type BenchOptions, figures, type Report, race, ratio, thousands } from './rounds.js';
 
 const EVENTS = 1_000_000;
 const SINGLE_EVENTS = 4_000;
-const VIEWS: readonly View[] = [balancesView, leaderboardsView];
+export const VIEWS: readonly View[] = [balancesView, leaderboardsView];
 
 /**
  * Events taken into balances and leaderboards a second, both at once, with every checkpoint. All contenders fill the same
@@ -30,10 +34,13 @@ export async function project(options: BenchOptions): Promise<Report> {
     const postgres = await startPostgres({ folder: `${folder}/postgres` });
     const db = await openDatabase(postgres.url);
     const sink = new PostgresSink(db);
-    const timed = async (events: number, work: () => Promise<unknown>): Promise<number> => {
+    const emptied = async () => {
       for (const view of VIEWS) await sink.reset(view);
       for (const view of VIEWS) await sink.abandon(view);
       await db.query('CHECKPOINT');
+    };
+    const timed = async (events: number, work: () => Promise<unknown>): Promise<number> => {
+      await emptied();
       const startedMs = performance.now();
       await work();
       return (events / (performance.now() - startedMs)) * 1000;
@@ -46,16 +53,21 @@ export async function project(options: BenchOptions): Promise<Report> {
       const batches = await committedBy(store, BATCH_EVENTS, count);
       const singles = await committedBy(store, 1, SINGLE_EVENTS);
       const concerned = singles.map((steps) => steps.filter(({ statements }) => statements.length > 0));
-      const ours = () => Promise.all(VIEWS.map((view) => rebuild({ view, sink, store, upcast })));
+      const file = compiled(import.meta.url, './rebuilder.js');
+      const builder = startChild(execPath, [...nodeFlags, file, `${folder}/log`, postgres.url]);
+      const ours = async () => {
+        await emptied();
+        return builder.round('build');
+      };
       const measured = await race(
         [
-          { name: 'ours', run: () => timed(count, ours) },
+          { name: 'ours', run: ours },
           { name: 'unnest', run: () => timed(count, () => bare(batches, true)) },
           { name: 'perEvent', run: () => timed(SINGLE_EVENTS, () => bare(singles, false)) },
           { name: 'perConcerned', run: () => timed(SINGLE_EVENTS, () => bare(concerned, false)) },
         ],
         options,
-      );
+      ).finally(() => builder.stop());
       return {
         results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
         ratios: Object.fromEntries(

@@ -2,6 +2,7 @@ import { execPath } from 'node:process';
 import { compiled } from '../../services/adapters/compiled.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { storeLimits } from '../../services/kernel/index.js';
+import { nodeFlags } from '../version.js';
 import { startChild } from './child.js';
 import { withFolder } from './folders.js';
 import { writeHistory } from './history.js';
@@ -41,4 +42,4 @@ export async function replay(options: BenchOptions): Promise<Report> {
 }
 
 const startReplayer = (folder: string, what: 'fold' | 'parse') =>
-  startChild(execPath, [compiled(import.meta.url, './replayer.js'), folder, what]);
+  startChild(execPath, [...nodeFlags, compiled(import.meta.url, './replayer.js'), folder, what]);

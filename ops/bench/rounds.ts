@@ -66,6 +66,10 @@ function median(sorted: readonly number[]): number {
   return (low + high) / 2;
 }
 
+/** The ratios that did not reach their targets. */
+export const missedIn = ({ ratios, targets }: Report): string[] =>
+  Object.entries(targets).flatMap(([name, target]) => ((ratios[name] ?? 0) >= target ? [] : [name]));
+
 /** The report as a person reads it. */
 export function tableOf(bench: string, report: Report): string {
   const rows = Object.entries(report.results).map(([name, { median, min, max }]) => [

@@ -22,7 +22,7 @@ import { type BenchOptions, figures, type Report, race, ratio } from './rounds.j
 import { drive } from './workload.js';
 
 const IN_FLIGHT = 64;
-const SETTLEMENTS = 1_920;
+const SETTLEMENTS = 7_680;
 const STAKE_CENTS = '500';
 const PAYOUT_CENTS = '900';
 const RAKE_CENTS = '100';

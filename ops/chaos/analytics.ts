@@ -10,7 +10,7 @@ import { writeHistory } from '../bench/history.js';
 import { Started } from './processes.js';
 import { between, type Random, seededRandom } from './workload.js';
 
-const EVENTS = 1_500;
+const EVENTS = 6_000;
 const KILLS_MAX = 4;
 const MOMENT_MS = 900;
 

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { feed } from '../../projections/analytics/feed.js';
 import { ClickHouseSink, clickHouseAt } from '../../projections/sinks/clickhouse.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { isAgonError } from '../../services/kernel/index.js';
 import { ChdbEngine } from '../engines/chdb.js';
 import type { FeederLine } from './analytics.js';
 
@@ -36,9 +37,20 @@ const following = feed({
 while (following.position() < last) await sleep(20);
 await following.stop();
 
-const kept = await sinkOf();
-const rebuilt = await sinkOf('rebuilt');
-await feed({ log: store, connect: async () => rebuilt, once: true }).done;
-say({ kind: 'through', kept: await kept.fingerprints(), rebuilt: await rebuilt.fingerprints() });
-await engine.stop();
-exit(0);
+for (;;) {
+  try {
+    say(await compared());
+    await engine.stop();
+    exit(0);
+  } catch (error) {
+    // The engine may be killed now as well: what it holds is there again when it is.
+    if (!isAgonError(error, 'ANALYTICS.UNAVAILABLE')) throw error;
+  }
+}
+
+async function compared(): Promise<FeederLine> {
+  const kept = await sinkOf();
+  const rebuilt = await sinkOf('rebuilt');
+  await feed({ log: store, connect: async () => rebuilt, once: true }).done;
+  return { kind: 'through', kept: await kept.fingerprints(), rebuilt: await rebuilt.fingerprints() };
+}

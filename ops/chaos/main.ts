@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { asAgonError } from '../../services/kernel/index.js';
 import { type AnalyticsResult, runAnalyticsSeed } from './analytics.js';
 import { runSeed, type SeedResult } from './append.js';
+import { type ClusterResult, runClusterSeed, withCluster } from './cluster.js';
 import { withServer } from './databases.js';
 import { type PayoutResult, runPayoutSeed } from './payout.js';
 import { type RebuildResult, runRebuildSeed } from './rebuilds.js';
@@ -11,7 +12,7 @@ import { type DrainResult, type RunnerResult, runDrain, runRunnerSeed } from './
 import { runSettleSeed, type SettleResult } from './settle.js';
 import { Reader } from './torn.js';
 
-const help = `Usage: npm run chaos -- append|runner|settle|payout|projections|analytics [--seeds N] [--seed S] [--drain N] [--json]
+const help = `Usage: npm run chaos -- append|runner|settle|payout|projections|analytics|cluster [--seeds N] [--seed S] [--drain N] [--json]
 
   append    writers killed at seeded moments, and copies of their logs damaged at seeded places:
             nothing acknowledged may be lost, nothing may be served that was not written,
@@ -22,10 +23,13 @@ const help = `Usage: npm run chaos -- append|runner|settle|payout|projections|an
             after the restart money sums to zero and no match pays a wallet twice; then payout
   payout    a process killed around webhooks, transfers and refunds, against a stand-in for Stripe that repeats,
             reorders and loses: one credit a payment, one transfer a withdrawal, and money sums to zero
-  projections  projectors killed at seeded moments of batching, rebuilding and swapping: the rows of every
-            view must equal a rebuild from scratch, by hash
+  projections  projectors killed at seeded moments of batching, rebuilding and swapping, while the log goes on with
+            events of every kind: the rows of every view must equal a rebuild from scratch, by hash
   analytics ClickHouse's engine, and whoever feeds it, killed at seeded moments while they insert:
             the rows of every table must equal a rebuild, by hash
+  cluster   processes of a cluster on real engines killed at seeded moments while matches are played for money, and
+            one of three brokers of Kafka, PostgreSQL or Redis with them: nothing acknowledged is lost, nothing is
+            paid twice, lag returns to zero, and rows and boards equal a rebuild
 
   --seeds N  how many seeds, from 1 on (20)
   --seed S   this seed alone, to repeat a failure
@@ -53,7 +57,10 @@ try {
     exit(0);
   }
   const [run = '', ...more] = positionals;
-  if (!['append', 'runner', 'settle', 'payout', 'projections', 'analytics'].includes(run) || more.length > 0) {
+  if (
+    !['append', 'runner', 'settle', 'payout', 'projections', 'analytics', 'cluster'].includes(run) ||
+    more.length > 0
+  ) {
     refuse(`There is no chaos run "${positionals.join(' ')}".`);
   }
   const count = wholeNumber('--seeds', values.seeds);
@@ -68,6 +75,10 @@ try {
   if (run === 'analytics') {
     const results = await lanes('analytics', seeds, runAnalyticsSeed);
     exit(reportAnalytics(results, seconds(), values.json));
+  }
+  if (run === 'cluster') {
+    const results = await withCluster((cluster) => oneByOne(seeds, cluster), tellStep);
+    exit(reportCluster(results, seconds(), values.json));
   }
   if (run === 'projections') {
     const results = await withServer((serverUrl) => lanes(run, seeds, (seed) => runRebuildSeed(seed, serverUrl)));
@@ -112,6 +123,21 @@ async function lanes<Result extends { seed: number; failures: readonly string[] 
   };
   await Promise.all(Array.from({ length: Math.min(availableParallelism(), seeds.length) }, lane));
   return results.sort((a, b) => a.seed - b.seed);
+}
+
+async function oneByOne(seeds: readonly number[], cluster: Parameters<typeof runClusterSeed>[1]) {
+  const results: ClusterResult[] = [];
+  for (const seed of seeds) {
+    const result = await runClusterSeed(seed, cluster);
+    results.push(result);
+    tellStep(`seed ${seed}: killed ${result.faults.join(', ')}; ${result.matches} matches, ${result.retries} retries`);
+    for (const failure of result.failures) tellFailure('cluster', seed, failure);
+  }
+  return results;
+}
+
+function tellStep(step: string): void {
+  stderr.write(`${step}\n`);
 }
 
 async function appendAll(seeds: readonly number[], serverUrl: string): Promise<SeedResult[]> {
@@ -179,6 +205,9 @@ function reportRebuilds(results: readonly RebuildResult[], seconds: number, json
     },
     swaps: sum((result) => result.swaps),
     views: sum((result) => result.views),
+    events: sum((result) => result.events),
+    poisoned: sum((result) => result.poisoned),
+    reversed: sum((result) => result.reversed),
     failures,
     seconds: Math.round(seconds * 10) / 10,
   };
@@ -187,7 +216,8 @@ function reportRebuilds(results: readonly RebuildResult[], seconds: number, json
     const { batching, building, swapping } = summary.killedWhile;
     stdout.write(
       `${summary.seeds} seeds, ${summary.kills} kills: ${batching} after a batch, ${building} in a rebuild, ${swapping} at ` +
-        `a swap; ${summary.swaps} swaps\n${summary.views} views compared by hash with a rebuild from scratch: ` +
+        `a swap; ${summary.swaps} swaps\n${summary.events} events while they ran, ${summary.poisoned} of them poisoned, ` +
+        `${summary.reversed} matches reversed\n${summary.views} views compared by hash with a rebuild from scratch: ` +
         `${failures.length} failures in ${summary.seconds} s\n`,
     );
   }
@@ -290,6 +320,26 @@ function reportMoney(summary: MoneySummary, seconds: number, json: boolean): num
           .join(', ')}\n${failures.length} failures in ${took} s\n`,
     );
   }
+  return failures.length === 0 ? 0 : 1;
+}
+
+function reportCluster(results: readonly ClusterResult[], seconds: number, json: boolean): number {
+  const failures = results.flatMap(({ seed, failures }) => failures.map((what) => ({ seed, what })));
+  const summary = {
+    chaos: 'cluster',
+    seeds: results.map(({ seed }) => seed),
+    killed: tally(results.flatMap(({ faults }) => faults)),
+    acknowledged: total(results, ({ acknowledged }) => acknowledged),
+    matches: total(results, ({ matches }) => matches),
+    failures,
+    seconds: Math.round(seconds * 10) / 10,
+  };
+  const killed = Object.entries(summary.killed).map(([name, count]) => `${name} ${count}`);
+  const text =
+    `seeds ${summary.seeds.join(' ')}\nkilled: ${killed.join(', ')}\n` +
+    `${summary.acknowledged} commands acknowledged and ${summary.matches} matches: nothing lost, nothing paid twice, ` +
+    `rows equal to a rebuild: ${failures.length === 0 ? 'yes' : 'NO'}\n${failures.length} failures in ${summary.seconds} s`;
+  stdout.write(`${json ? JSON.stringify(summary) : text}\n`);
   return failures.length === 0 ? 0 : 1;
 }
 

@@ -9,6 +9,7 @@ export const killPoints = [
   'payout:asked',
   'payout:called',
   'payout:recorded',
+  'payout:stopped',
   'refund:asked',
   'refund:called',
   'refund:recorded',
@@ -45,5 +46,10 @@ export function ordersOf(seed: number) {
     const paymentId = payments[i * DEPOSITS + 1]?.paymentId ?? '';
     return { accountId, paymentId, requestId: id(accountId, 'refund'), amountCents: '70', reason: 'chaos' };
   });
-  return { accounts: ACCOUNTS, payments, withdrawals, refunds };
+  // One is called off right after it was asked for: nobody knows whether that is too late.
+  const cancelled = withdrawals.slice(0, 1).map(({ accountId, withdrawalId }) => ({
+    ...{ accountId, withdrawalId, reason: 'chaos' },
+    afterMs: between(random, 0, 60),
+  }));
+  return { accounts: ACCOUNTS, payments, withdrawals, refunds, cancelled };
 }

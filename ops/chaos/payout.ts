@@ -36,7 +36,8 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
   return withFolder(async (folder) => {
     const random = seededRandom('kills', seed);
     let webhookUrl = 'http://127.0.0.1:9';
-    const [secretKey, webhookSecret] = ['sk_test_chaos', 'whsec_chaos'];
+    // Of its own: a port that a killed process has left may be the next one's, which must refuse what is not for it.
+    const [secretKey, webhookSecret] = ['sk_test_chaos', `whsec_chaos_${seed}`];
     const stripe = await startStripeSandbox({
       ...{ secretKey, webhookSecret, webhookUrl: () => webhookUrl, ids: seededIds(`stripe-${seed}`) },
       mischief: { seed: `${seed}`, duplicates: 0.3, delayMsMax: 60, lostAnswers: 0.2, retryMsMax: 200 },
@@ -64,10 +65,10 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
         }
         people.abort();
         await busy;
-        await stripe.courier.idle();
+        // Its point may come only now, with a webhook that is told once more.
+        await Promise.race([stripe.courier.idle(), till.started.ended]);
         const end = await Promise.race([till.started.end('SIGTERM'), sleep(STUCK_MS, 'stuck')]);
         if (end === 'exit 0') break;
-        // Its point came only now, with a webhook that was told once more.
         if (end !== 'SIGKILL') return stuck(`It stopped with ${end}: ${till.started.errors}`);
         killed(kill);
       }

@@ -4,7 +4,8 @@ import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Projections } from '../../projections/engine/projections.js';
-import { Projector } from '../../projections/engine/projector.js';
+import { Projector, type Sink } from '../../projections/engine/projector.js';
+import type { View } from '../../projections/engine/view.js';
 import { openDatabase } from '../../projections/sinks/database.js';
 import { MemorySink } from '../../projections/sinks/memory.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
@@ -12,9 +13,9 @@ import { upcast, views } from '../../projections/views.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { compiled } from '../../services/adapters/compiled.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { derivedId, type EventStore, type RecordedEvent, seal } from '../../services/kernel/index.js';
+import { derivedId, EMPTY_HEAD, type EventStore, type RecordedEvent, seal } from '../../services/kernel/index.js';
 import { withFolder } from '../bench/folders.js';
-import { writeHistory } from '../bench/history.js';
+import { playChapter } from './chapters.js';
 import { readLog } from './checks.js';
 import { createDatabase } from './databases.js';
 import { Started } from './processes.js';
@@ -32,10 +33,16 @@ export interface RebuildResult {
   readonly killedWhile: Readonly<Record<Exclude<Moment, 'swapped'>, number>>;
   readonly swaps: number;
   readonly views: number;
+  readonly events: number;
+  /** Events that no view can take in, and matches that were taken back. */
+  readonly poisoned: number;
+  readonly reversed: number;
 }
 
 const KILLS = 3;
-const EVENTS = { min: 80, max: 300 };
+const MATCHES = { min: 12, max: 20 };
+/** So long does the writer wait before a command, at most: it is to go on for as long as a projector lives. */
+const PAUSE_MS_MAX = 12;
 const MOMENTS: readonly Moment[] = ['batching', 'building', 'swapping'];
 /** Enough to get anywhere in a batch, a build or a swap of any view; more would only be more of the same. */
 const REPEATS_MAX = { batching: 15, building: 12, swapping: 3 } as const;
@@ -43,60 +50,78 @@ const REPEATS_MAX = { batching: 15, building: 12, swapping: 3 } as const;
 const DELAY_MS_MAX = 12;
 /** Far beyond what a busy machine takes. */
 const STUCK_MS = 300_000;
-const REVERSED = 0.15;
 
 /** One seed: a log that grows, and projectors that are killed wherever they are, each going on where the last one died. */
 export async function runRebuildSeed(seed: number, serverUrl: string): Promise<RebuildResult> {
   const random = seededRandom('projections', seed);
   const failures: string[] = [];
   const killedWhile = { batching: 0, building: 0, swapping: 0 };
-  let [kills, swaps, raised] = [0, 0, 0];
+  let [kills, swaps, raised, log] = [0, 0, 0, [] as RecordedEvent[]];
   await withFolder(async (folder) => {
-    const log = join(folder, 'log');
-    const databaseUrl = await createDatabase(serverUrl, `rebuilds_${seed}`);
-    while (kills < KILLS) {
-      kills += 1;
-      await grow(log, random);
-      // The rules of a view change now and then; what was built by the old ones serves until the new rows are there.
-      if (random() < 0.4) raised += 1;
-      const ended = await projectAndKill([log, databaseUrl, `${seed}/${kills}`, `${raised}`], random);
-      swaps += ended.swaps;
-      if (ended.fault) failures.push(`Kill ${kills}: ${ended.fault}`);
-      else if (ended.last !== 'swapped') killedWhile[ended.last] += 1;
+    const path = join(folder, 'log');
+    const store = await LmdbEventStore.open(path);
+    try {
+      const databaseUrl = await createDatabase(serverUrl, `rebuilds_${seed}`);
+      await playChapter(store, { name: 'first', random, matches: MATCHES.min });
+      while (kills < KILLS) {
+        kills += 1;
+        // The rules of a view change now and then; what was built by the old ones serves until the new rows are there.
+        if (random() < 0.4) raised += 1;
+        const killed = projectAndKill([path, databaseUrl, `${seed}/${kills}`, `${raised}`], random);
+        const [ended] = await Promise.all([killed, writeUntil(store, killed, seededRandom('writer', seed, kills))]);
+        swaps += ended.swaps;
+        if (ended.fault) failures.push(`Kill ${kills}: ${ended.fault}`);
+        else if (ended.last !== 'swapped') killedWhile[ended.last] += 1;
+      }
+      log = await readLog(store);
+      failures.push(...(await compare(store, log, databaseUrl, raised)));
+    } finally {
+      await store.close();
     }
-    failures.push(...(await compare(log, databaseUrl, raised)));
   }).catch((error: unknown) => failures.push(`It could not be carried out: ${String(error)}`));
-  return { seed, failures, kills, killedWhile, swaps, views: views.length };
+  const poisoned = log.filter(({ stream }) => stream.startsWith('poison-')).length;
+  const reversed = log.filter(({ type }) => type === 'MatchReversed').length;
+  return { seed, failures, kills, killedWhile, swaps, views: views.length, events: log.length, poisoned, reversed };
 }
 
-/** More matches, some of which are taken back: what follows from those is rated again. */
-async function grow(folder: string, random: Random): Promise<void> {
-  const store = await LmdbEventStore.open(folder);
+/** Goes on with the arena's life until the projector is gone, and stops in the middle of whatever it was at. */
+async function writeUntil(store: EventStore, ended: Promise<unknown>, random: Random): Promise<void> {
+  const over = new Error('The projector is gone.');
+  let isOver = false;
+  const stop = () => {
+    isOver = true;
+  };
+  ended.then(stop, stop);
+  const onward = async () => {
+    await sleep(random() * PAUSE_MS_MAX);
+    if (isOver) throw over;
+  };
   try {
-    const before = await store.lastPosition();
-    await writeHistory(store, between(random, EVENTS.min, EVENTS.max), `${before}`);
-    const settled = (await readLog(store)).filter(({ type, position }) => type === 'MatchSettled' && position > before);
-    for (const event of settled) if (random() < REVERSED) await takeBack(store, event);
-  } finally {
-    await store.close();
+    for (;;) {
+      const name = `c${await store.lastPosition()}`;
+      await poison(store, random, name);
+      await playChapter(store, { name, random, matches: between(random, MATCHES.min, MATCHES.max), onward });
+    }
+  } catch (error) {
+    if (error !== over) throw error;
   }
 }
 
-async function takeBack(store: EventStore, settled: RecordedEvent): Promise<void> {
-  const head = await store.head(settled.stream);
-  if (!head) return;
-  const { matchId, game, stakeCents, currency, seats } = settled.data as Record<string, never>;
-  const { position: _position, hash: _hash, ...envelope } = settled;
-  const reversal = seal({
-    ...envelope,
-    id: derivedId(settled.id, 'reversal'),
-    type: 'MatchVoided',
-    version: 1,
-    revision: head.revision + 1,
-    prevHash: head.hash,
-    data: { matchId, game, stakeCents, currency, seats, reason: 'operator', detail: 'It counts no more.' },
-  });
-  await store.append(settled.stream, head.revision, [reversal]);
+/** Events that no view knows what to do with: each puts them aside, and goes on. */
+const poisons = [
+  { type: 'MatchCelebrated', version: 1, data: {} },
+  { type: 'MatchSettled', version: 99, data: {} },
+  { type: 'MatchSettled', version: 2, data: { game: 'a' } },
+] as const;
+
+async function poison(store: EventStore, random: Random, name: string): Promise<void> {
+  const { type, version, data } = poisons[between(random, 0, poisons.length - 1)] as (typeof poisons)[number];
+  const stream = `poison-${name}`;
+  const { hash: prevHash, revision } = EMPTY_HEAD;
+  const actor = { id: 'chaos', role: 'system' } as const;
+  const meta = { commandId: stream, inputHash: '', correlationId: stream, causationId: stream, actor };
+  const event = { type, version, data, stream, meta, prevHash, id: derivedId(stream, type), revision: revision + 1 };
+  await store.append(stream, revision, [seal({ ...event, time: new Date().toISOString() })]);
 }
 
 /** Lets projections run until they have come to a seeded moment, and a seeded while longer. */
@@ -124,9 +149,13 @@ async function projectAndKill(args: readonly string[], random: Random) {
 }
 
 /** Starts once more, waits until everything is built and caught up, and compares with rows that nothing happened to. */
-async function compare(folder: string, databaseUrl: string, raised: number): Promise<string[]> {
+async function compare(
+  store: EventStore,
+  log: readonly RecordedEvent[],
+  databaseUrl: string,
+  raised: number,
+): Promise<string[]> {
   const current = views.map((view) => ({ ...view, version: view.version + raised }));
-  const store = await LmdbEventStore.open(folder);
   const database = await openDatabase(databaseUrl);
   const sink = new PostgresSink(database);
   const makeBus = (checkpoints: ConstructorParameters<typeof EmbeddedBus>[1]) => new EmbeddedBus(store, checkpoints);
@@ -138,22 +167,31 @@ async function compare(folder: string, databaseUrl: string, raised: number): Pro
       if (performance.now() > untilMs) return [`It does not catch up: ${JSON.stringify(await projections.list())}`];
       await sleep(20);
     }
-    const log = await readLog(store);
-    const faults: string[] = [];
-    for (const view of current) {
-      const scratch = new MemorySink();
-      await new Projector(view, scratch, upcast).project(log);
-      if ((await hashOf(sink, view)) !== (await hashOf(scratch, view))) {
-        faults.push(`The rows of ${view.name} are not those of a rebuild from scratch.`);
-      }
-      const letters = (await sink.letters(view)).length;
-      if (letters > 0) faults.push(`${view.name} has put ${letters} events aside that it could have taken in.`);
-      if (await sink.building(view)) faults.push(`${view.name} has left a build behind.`);
-    }
-    return faults;
+    return (await Promise.all(current.map((view) => faultsOf(view, sink, log)))).flat();
   } finally {
     await projections.stop();
     await database.destroy();
-    await store.close();
   }
+}
+
+async function faultsOf(view: View, sink: PostgresSink, log: readonly RecordedEvent[]): Promise<string[]> {
+  const scratch = new MemorySink();
+  await new Projector(view, scratch, upcast).project(log);
+  const faults: string[] = [];
+  if ((await hashOf(sink, view)) !== (await hashOf(scratch, view))) {
+    faults.push(`The rows of ${view.name} are not those of a rebuild from scratch.`);
+  }
+  // What is empty equals itself, whatever was done to it.
+  for (const table of view.tables) {
+    if ((await sink.rows(table)).length === 0) faults.push(`${table.name} has no rows, so nothing was compared.`);
+  }
+  const [aside, expected] = await Promise.all([sink, scratch].map(async (each) => lettersOf(each, view)));
+  if (aside !== expected) faults.push(`${view.name} has put aside ${aside}, and not ${expected}.`);
+  if (await sink.building(view)) faults.push(`${view.name} has left a build behind.`);
+  return faults;
+}
+
+/** The positions of the events that were put aside, and why. */
+async function lettersOf(sink: Sink, view: View): Promise<string> {
+  return (await sink.letters(view)).map(({ position, code }) => `${position} (${code})`).join(', ');
 }

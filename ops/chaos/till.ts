@@ -19,6 +19,7 @@ import {
 } from '../../services/kernel/index.js';
 import {
   AskWithdrawal,
+  CancelWithdrawal,
   type PaymentProvider,
   RequestCheckout,
   RequestPayoutAccount,
@@ -52,6 +53,7 @@ const execute = async (command: Command) => {
   invariant(context, `${command.type} belongs to a context.`);
   const handled = await handle(context, command);
   if (command.type === 'RecordTransfer') dieAt('payout:recorded');
+  if (command.type === 'CancelWithdrawal') dieAt('payout:stopped');
   if (command.type === 'RecordRefund') dieAt('refund:recorded');
   return handled;
 };
@@ -61,6 +63,8 @@ const stripe = stripeProvider({
 });
 const provider: PaymentProvider = {
   ...stripe,
+  // The stand-in answers at once or not at all; what is left are the waits between the tries.
+  callMsMax: 4_000,
   createTransfer: async (order) => {
     dieAt('payout:asked');
     const paid = await stripe.createTransfer(order);
@@ -106,11 +110,14 @@ process.once('SIGTERM', async () => {
   exit(0);
 });
 
-const { payments, withdrawals, refunds, accounts } = ordersOf(Number(seed));
+const { payments, withdrawals, refunds, cancelled, accounts } = ordersOf(Number(seed));
 const meta = (id: string) => newMeta(SYSTEM, { id: `${id}:asked`, clock });
 for (const accountId of accounts) await execute(new RequestPayoutAccount({ accountId }, meta(accountId)));
 for (const data of payments) await execute(new RequestCheckout(data, meta(data.paymentId)));
-for (const data of withdrawals) await ask(data);
+for (const data of withdrawals) {
+  await ask(data);
+  for (const each of cancelled) if (each.withdrawalId === data.withdrawalId) await cancel(each);
+}
 // By now every payment is there.
 for (const data of refunds) await execute(new RequestRefund(data, meta(data.requestId)));
 for (;;) {
@@ -130,10 +137,19 @@ async function ask(data: (typeof withdrawals)[number]): Promise<void> {
     try {
       if (there) return void (await execute(new AskWithdrawal(data, meta(data.withdrawalId))));
     } catch (error) {
-      if (!isAgonError(error, 'PAYMENTS.NO_PAYOUT_ACCOUNT')) throw error;
+      if (!isAgonError(error, 'PAYMENTS.NO_PAYOUT_ACCOUNT') && !isAgonError(error, 'PAYMENTS.DISPUTED')) throw error;
     }
     await sleep(10);
   }
+}
+
+async function cancel({ afterMs, ...data }: (typeof cancelled)[number]): Promise<void> {
+  await sleep(afterMs);
+  await execute(new CancelWithdrawal(data, newMeta(SYSTEM, { id: `${data.withdrawalId}:cancelled`, clock }))).catch(
+    (error: unknown) => {
+      if (!isAgonError(error, 'PAYMENTS.NOT_CANCELLABLE')) throw error;
+    },
+  );
 }
 
 async function settled(): Promise<void> {

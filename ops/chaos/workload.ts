@@ -93,7 +93,7 @@ async function playMatch(
   command: (type: string, data: unknown) => Promise<unknown>,
 ): Promise<void> {
   const seats = [1, 2].map((seat) => ({
-    agentId: `player-${seat}/four`,
+    agentId: `player-${seat}.four`,
     accountId: `player-${seat}`,
     version: 1,
     codeDigest: CODE_DIGEST,
