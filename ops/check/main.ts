@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { exit, stdout } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { packageRoot } from '../version.js';
+import { unfit } from './mutants/index.js';
 import { protoFaults } from './proto.js';
 import { schemaDrift } from './schemas.js';
 import { untidy } from './tidy.js';
@@ -32,6 +33,7 @@ export const gates: readonly Gate[] = [
   { name: 'interface definitions', run: protoFaults },
   { name: 'event schemas', run: schemaDrift },
   { name: 'tidy', run: untidy },
+  { name: 'deliberate faults', run: unfit },
 ];
 
 /** Runs every gate, also after one has failed, so that one run tells all. */

@@ -34,9 +34,9 @@ const filesOf = (folder: string) =>
 const DESCRIPTORS = [
   {
     path: 'sdk/python/agon/_descriptor.py',
-    paths: ['agon/arena/v1'],
+    paths: ['agon/arena/v1', 'google/rpc'],
     text: (lines: readonly string[]) =>
-      `# Made from proto/agon/arena/v1 by npm run proto.\nDESCRIPTOR = (\n${lines.map((line) => `    "${line}"\n`).join('')})\n`,
+      `# Made from proto/agon/arena/v1 and proto/google/rpc by npm run proto.\nDESCRIPTOR = (\n${lines.map((line) => `    "${line}"\n`).join('')})\n`,
   },
   {
     path: 'proto/gen/descriptors.ts',

@@ -22,9 +22,10 @@ import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { chain } from '../../services/kernel/fixtures.js';
 import { AgonError, type EventStore, type RecordedEvent, randomIds } from '../../services/kernel/index.js';
 import { type Kafka, startKafka, whyNoKafka } from '../engines/kafka.js';
+import type { SecuredKafka } from '../engines/kafka-doors.js';
 import { type RunningRedis, startRedis, whyNoRedis } from '../engines/redis.js';
 import { packageRoot } from '../version.js';
-import { run, temporaryFolder } from './agon.contract.js';
+import { run, runWith, temporaryFolder } from './agon.contract.js';
 
 const missing = whyNoKafka() ?? whyNoRedis();
 const soon = async (condition: () => boolean) => {
@@ -65,7 +66,7 @@ if (missing) {
   let arenas = 0;
   beforeAll(async () => {
     [kafka, redis] = await Promise.all([
-      startKafka({ folder: join(folder.path, 'kafka') }),
+      startKafka({ folder: join(folder.path, 'kafka'), secured: true }),
       startRedis({ folder: folder.path }),
     ]);
   });
@@ -208,8 +209,20 @@ if (missing) {
       await relay.stop();
     });
 
+    it('reaches Kafka by TLS as a user whose password is in the environment', async () => {
+      const { sasl, ca, user, password } = kafka.secured as SecuredKafka;
+      const at = ['--kafka', sasl.join(','), '--kafka-ca', ca, '--kafka-sasl', 'scram-sha-512', '--kafka-user', user];
+      const ask = (AGON_KAFKA_PASSWORD: string) => runWith({ AGON_KAFKA_PASSWORD }, 'bus', 'dead-letters', ...at);
+      expect(await ask(password)).toMatchObject({ code: 0, stdout: 'No dead letters.\n' });
+      const refused = await ask('hidden');
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('BUS.CREDENTIALS')]);
+      expect(refused.stdout + refused.stderr).not.toContain('hidden');
+    });
+
     it.each([
-      [['dead-letters'], 'CONFIG.INVALID', 2],
+      [['dead-letters', '--kafka', '127.0.0.1:1', '--kafka-user', 'ada'], 'CONFIG.INVALID', 2],
+      [['dead-letters', '--kafka', '127.0.0.1:1', '--kafka-ca', '/nowhere.crt'], 'CONFIG.INVALID', 2],
+      [['dead-letters'], 'ARENA.NOT_RUNNING', 1],
       [['dead-letters', '--kafka', 'nowhere'], 'CONFIG.INVALID', 2],
       [['dead-letters', '--kafka', '127.0.0.1:1'], 'BUS.UNREACHABLE', 1],
       [['relay', '--kafka', '127.0.0.1:1', '--redis', 'http://x'], 'CONFIG.INVALID', 2],

@@ -89,6 +89,56 @@ describe('limits on requests', () => {
       .toBe(429);
   });
 
+  it.each(['/v1/auth/login', '/v1/%61uth/login', '/v1/auth/%6Cogin?x=1', '/%76%31/auth/login'])(
+    'hold where people sign in, also when the address is written %s',
+    async (path) => {
+      const [gateway] = gateways as [Served];
+      const from = `203.0.113.${100 + path.length}`;
+      const answers = await Promise.all(
+        Array.from({ length: 60 }, () =>
+          fetch(`${gateway.url}${path}`, { method: 'POST', headers: { 'x-forwarded-for': from } }),
+        ),
+      );
+      const refused = answers.filter(({ status }) => status === 429).length;
+      expect(refused).toBeGreaterThan(0);
+      expect(refused).toBeLessThanOrEqual(20);
+    },
+  );
+
+  it('hold for a known caller whatever its address, apart for an agent with a key of its own', async () => {
+    const [gateway] = gateways as [Served];
+    const operator = `Bearer ${readFileSync(join(folder.path, 'one', 'operator.token'), 'utf8')}`;
+    const ask = async (query: string) =>
+      (await gateway.graphql<Record<string, { key: string }>>(query, {}, { authorization: operator })).data;
+    await ask('mutation { registerOwner(accountId: "ada", displayName: "Ada") { id } }');
+    const keyOf = async (rest: string) =>
+      (await ask(`mutation { issueApiKey(accountId: "ada", scopes: ["read"]${rest}) { key } }`)).issueApiKey?.key;
+    const [own, named] = [await keyOf(''), await keyOf(', agents: ["ada.bot"]')];
+    let at = 0;
+    const by = (key: string | undefined) =>
+      get(gateway, '/missing', { authorization: `Bearer ${key}`, 'x-forwarded-for': `192.0.2.${++at % 250}` });
+    const answers = await Promise.all(Array.from({ length: 260 }, () => by(own)));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused.length).toBeLessThanOrEqual(60);
+    expect(await refused[0]?.json()).toMatchObject({ code: 'LIMITS.EXCEEDED', detail: expect.stringContaining('ada') });
+    const apart = await by(named);
+    expect([apart.status, Number(apart.headers.get('ratelimit-remaining'))]).toEqual([404, 199]);
+  });
+
+  it('hold for a whole network of IPv6', async () => {
+    const [gateway] = gateways as [Served];
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, i) =>
+        fetch(`${gateway.url}/v1/auth/login`, {
+          method: 'POST',
+          headers: { 'x-forwarded-for': `2001:db8::${i.toString(16)}:1` },
+        }),
+      ),
+    );
+    expect(answers.some(({ status }) => status === 429)).toBe(true);
+  });
+
   it('say what is left to somebody who is known, and refuse as problem details', async () => {
     const [gateway] = gateways as [Served];
     const token = readFileSync(join(folder.path, 'one', 'operator.token'), 'utf8');
@@ -117,8 +167,7 @@ describe('limits on requests', () => {
 describe('what browsers are told', () => {
   it.each([
     ['x-content-type-options', 'nosniff'],
-    ['referrer-policy', 'no-referrer'],
-    ['x-frame-options', 'DENY'],
+    ['cross-origin-resource-policy', 'same-origin'],
     ['content-security-policy', "default-src 'none'; frame-ancestors 'none'"],
   ])('%s: %s', async (name, value) => {
     const [gateway] = gateways as [Served];

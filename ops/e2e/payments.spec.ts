@@ -69,7 +69,9 @@ describe('an arena with the stand-in for Stripe', () => {
     const [{ paymentId }] = (await agon('wallet', 'payments', 'ada')).said;
     const status = async () => (await agon('wallet', 'payments', 'ada')).said[0].status;
     expect((await agon('wallet', 'refund', 'ada', paymentId, '--amount', '5')).code).toBe(0);
-    await expect.poll(status, { timeout: 30_000, interval: 200 }).toBe('refunded');
+    await expect.poll(status, { timeout: 30_000, interval: 200 }).toBe('partly_refunded');
+    const { stdout } = await run('wallet', 'payments', 'ada', '--data', data);
+    expect(stdout).toMatch(/25\.00 USD +partly_refunded \(5\.00 of 25\.00\)/);
     const more = await agon('wallet', 'refund', 'ada', paymentId, '--amount', '21');
     expect([more.code, more.stderr]).toEqual([1, expect.stringMatching(/PAYMENTS\.REFUND_TOO_LARGE.*2000 cents/)]);
     const bought = await agon('wallet', 'buy-credits', 'ada', 'small', '--from-wallet');
@@ -108,19 +110,27 @@ describe('the demo with payments', () => {
   const data = join(folder.path, 'demo');
 
   it('balances the ledger, and names the row that was altered by hand', async () => {
-    const demo = await run('demo', '--matches', '4', '--payments', '--data', data, '--json');
+    const demo = await run('demo', '--matches', '40', '--payments', '--data', data, '--json');
     expect(demo.code, demo.stderr).toBe(0);
-    expect(JSON.parse(demo.stdout)).toMatchObject({
-      settled: 4,
+    const told = JSON.parse(demo.stdout);
+    expect(told).toMatchObject({
+      settled: 40,
       ledgerSum: 0,
       payments: { deposits: 12, refunds: 2, chargebacks: 1, withdrawals: 1 },
     });
+    expect(told.payments.matches.settled).toBeGreaterThan(0);
+    expect(told.payments.matches.settled + told.payments.matches.voided).toBe(12);
     const good = await run('ledger', 'check', '--data', data);
-    expect([good.code, good.stdout]).toEqual([0, expect.stringMatching(/stripe-clearing/)]);
+    expect([good.code, good.stdout]).toEqual([0, expect.stringMatching(/checked: \d+ postings/)]);
+    expect(good.stdout).toMatch(/house:rake +USD/);
+    // What was charged back had been played with, and lost.
+    expect(good.stdout).toMatch(/owed:bronze +USD/);
 
     const postgres = await startPostgres({ folder: join(data, 'postgres') });
     const db = await openDatabase(postgres.url);
-    const [row] = await db.query(`SELECT position, line FROM postings WHERE event_type = 'FundsClawedBack' LIMIT 1`);
+    const [row] = await db.query(
+      `SELECT position, line, amount_cents FROM postings WHERE event_type = 'FundsClawedBack' LIMIT 1`,
+    );
     await db.query('ALTER TABLE postings DISABLE TRIGGER ALL');
     await db.query('UPDATE postings SET amount_cents = amount_cents + 1 WHERE position = $1 AND line = $2', [
       row.position,
@@ -128,8 +138,15 @@ describe('the demo with payments', () => {
     ]);
     await db.destroy();
     await postgres.stop();
-    const bad = await run('ledger', 'check', '--data', data);
+    const bad = await run('ledger', 'check', '--data', data, '--json');
     expect(bad.code).toBe(1);
-    expect(bad.stdout + bad.stderr).toMatch(new RegExp(`\\b${row.position}\\b`));
+    const { position, line, amount_cents: amount } = row;
+    expect(JSON.parse(bad.stdout)).toMatchObject({
+      good: false,
+      differences: [
+        `postings (position ${position}, line ${line}): amount_cents is ${BigInt(amount) + 1n}, and the log says ${amount}.`,
+      ],
+      faults: [],
+    });
   }, 300_000);
 });

@@ -8,7 +8,7 @@ import { derivedId, GENESIS_HASH, seal } from '../../services/kernel/index.js';
 import { writeHistory } from '../bench/history.js';
 import { startPostgres, urlOfRunning } from '../engines/postgres.js';
 import { packageRoot } from '../version.js';
-import { run, serve, temporaryFolder } from './agon.contract.js';
+import { run, runWith, serve, temporaryFolder } from './agon.contract.js';
 
 const folder = temporaryFolder();
 const projections = async (...args: string[]) => {
@@ -50,6 +50,36 @@ describe('agon projections', () => {
     expect(rebuilt).toMatchObject({ code: 0, answer: { rebuilt: true, lagEvents: 0, deadLetters: 1, build: null } });
     expect(await projections('rebuild', 'nothing')).toMatchObject({ code: 2, answer: undefined });
   }, 120_000);
+
+  it('works on the arena or the database that was named, and never on another one instead', async () => {
+    const there = temporaryFolder();
+    const server = await startPostgres({ folder: there.path });
+    const named = async (env: Record<string, string>, ...args: string[]) => {
+      const { code, stdout, stderr } = await runWith(env, ...args, '--data', folder.path, '--json');
+      return { code, stderr, answer: stdout === '' ? undefined : JSON.parse(stdout) };
+    };
+    try {
+      const env = { DATABASE_URL: server.url };
+      const empty = await named(env, 'projections', 'list');
+      expect(empty.answer.map(({ position }: { position: number }) => position)).toEqual(empty.answer.map(() => 0));
+      expect(await named(env, 'ledger', 'check')).toMatchObject({ code: 1, answer: { position: 0, good: false } });
+      expect(await named(env, 'projections', 'rebuild', 'balances')).toMatchObject({
+        code: 0,
+        answer: { lagEvents: 0 },
+      });
+      expect(await named(env, 'ledger', 'check')).toMatchObject({ code: 0, answer: { good: true } });
+      const elsewhere = { AGON_URL: 'http://127.0.0.1:9' };
+      for (const words of [['list'], ['dead-letters'], ['rebuild', 'balances'], ['replay', 'balances']]) {
+        const { code, stderr, answer } = await named(elsewhere, 'projections', ...words);
+        expect({ failed: code !== 0, answer, stderr }).toMatchObject({ failed: true, answer: undefined });
+        expect(stderr).toContain('AUTH.NOT_SIGNED_IN');
+      }
+      expect((await named(elsewhere, 'ledger', 'check')).stderr).toContain('LEDGER.ELSEWHERE');
+    } finally {
+      await server.stop();
+      there.remove();
+    }
+  }, 180_000);
 
   it('shows dead letters and replays them beside a running arena', async () => {
     const arena = await serve(folder.path, '--no-ladder', '--no-runner');

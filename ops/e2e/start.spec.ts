@@ -29,13 +29,17 @@ describe('an arena on its first start', () => {
       matches: { nodes: { status: string; transcript: unknown[]; potCents: string; rakeCents: string }[] };
       leaderboard: { rank: number; rating: number; games: number }[];
       balances: { nodes: { balanceCents: string }[] };
-    }>(`{
+    }>(
+      `{
       games
       agents { nodes { agentId versions { version } } }
       matches(first: 200) { nodes { status potCents rakeCents transcript { turn seat action } } }
       leaderboard(game: "connect-four") { rank agentId rating games }
       balances { nodes { account currency balanceCents } }
-    }`);
+    }`,
+      {},
+      operator,
+    );
     expect(errors ?? []).toEqual([]);
     expect(found.games).toEqual(['tic-tac-toe', 'connect-four', 'leduc-holdem', 'chess', 'prisoners']);
     expect(found.agents.nodes).toHaveLength(10);
@@ -99,6 +103,15 @@ describe('watching', () => {
       code: 'QUERY.BAD_CURSOR',
       status: 400,
     });
+    const told = await run('match', 'watch', id, '--data', data);
+    const lines = told.stdout.trim().split('\n');
+    expect(lines[0]).toMatch(/connect-four .* gold\.minimax against bronze\.random/);
+    expect(lines.slice(1, -1)).toEqual(
+      turns.map(({ turn, seat, action }) => {
+        return `turn ${turn}  ${['gold.minimax', 'bronze.random'][seat]} plays ${action}`;
+      }),
+    );
+    expect(lines.at(-1)).toMatch(/^settled: (gold\.minimax won|bronze\.random won|a draw) \(/);
     const missing = await run('match', 'watch', 'nope', '--data', data, '--json');
     expect([missing.code, JSON.parse(missing.stderr).error.code]).toEqual([1, 'ARENA.UNKNOWN_MATCH']);
     const seeds = await arena.graphql<{ match: { seed: string } }>(`{ match(matchId: "${id}") { seed } }`);
@@ -112,6 +125,16 @@ describe('agents from outside', () => {
     writeFileSync(file, source);
     return run('agent', 'submit', file, '--owner', 'newcomer', '--data', data, '--json', ...more);
   };
+
+  it('are listed, all of them or those of one owner', async () => {
+    const all = JSON.parse((await run('agent', 'list', '--data', data, '--json')).stdout) as { agentId: string }[];
+    expect(all).toHaveLength(10);
+    const { code, stdout } = await run('agent', 'list', '--owner', 'gold', '--data', data);
+    expect(code).toBe(0);
+    const mine = all.map(({ agentId }) => agentId).filter((agentId) => agentId.startsWith('gold.'));
+    expect(stdout.split('\n')[0]).toMatch(/^agent +runtime +version +games +updated/);
+    expect(stdout.match(/^\S+\.\S+/gm)).toEqual(mine);
+  });
 
   it('are refused while their owner is unknown, and taken once it is registered', async () => {
     const source = 'export function act(observation) { return observation.legal[0]; }';
@@ -199,6 +222,8 @@ describe('agents from outside', () => {
     const escrow = async () => {
       const { data: found } = await arena.graphql<{ balances: { nodes: { account: string; balanceCents: string }[] } }>(
         '{ balances { nodes { account balanceCents } } }',
+        {},
+        operator,
       );
       return found.balances.nodes.find(({ account }) => account === 'escrow')?.balanceCents;
     };
@@ -238,7 +263,11 @@ describe('stopping and starting again', () => {
     const { data: found } = await arena.graphql<{
       matches: { nodes: { status: string }[] };
       balances: { nodes: { account: string; balanceCents: string }[] };
-    }>('{ matches(first: 200) { nodes { status } } balances(first: 200) { nodes { account balanceCents } } }');
+    }>(
+      '{ matches(first: 200) { nodes { status } } balances(first: 200) { nodes { account balanceCents } } }',
+      {},
+      { authorization: `Bearer ${readFileSync(join(killed, 'operator.token'), 'utf8')}` },
+    );
     expect(found.matches.nodes).toHaveLength(120);
     expect(found.matches.nodes.every(({ status }) => status === 'settled')).toBe(true);
     const balances = found.balances.nodes;

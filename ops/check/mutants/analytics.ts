@@ -9,10 +9,24 @@ export const analyticsMutants: readonly Mutant[] = [
     specs: 'projections/sinks/clickhouse',
   },
   {
+    name: 'keep the rake of a reversed match in the charts',
+    file: 'projections/analytics/schema.ts',
+    find: '-rake AS rake_cents',
+    replace: 'rake AS rake_cents',
+    specs: 'projections/sinks/clickhouse',
+  },
+  {
+    name: 'leave reversals out that were there before the migration',
+    file: 'projections/analytics/schema.ts',
+    find: "flatMap((table) => filled(database, table, 'reversed_view')),",
+    replace: "map((table) => filled(database, table, 'reversed_view')[0] as string),",
+    specs: 'projections/sinks/clickhouse',
+  },
+  {
     name: 'move the analytics checkpoint before the rows',
     file: 'projections/analytics/feed.ts',
-    find: 'await sink.write(rows);\n      await sink.advance(last);',
-    replace: 'await sink.advance(last);\n      await sink.write(rows);',
+    find: 'advance(Promise.all([advancing, written]), last)',
+    replace: 'advance(advancing, last)',
     specs: 'projections/sinks/clickhouse',
   },
   {

@@ -2,6 +2,7 @@ import type { Mutant } from './mutant.js';
 
 const MERGE = { file: 'services/adapters/bus/merge.ts', specs: 'services/adapters/bus/merge.spec.ts' };
 const MESSAGE = 'services/adapters/bus/message.spec.ts';
+const SECURITY = 'services/adapters/bus/kafka-security.spec.ts -t security';
 
 /** Faults of what carries events between processes. None of their specs needs a broker. */
 export const busMutants: readonly Mutant[] = [
@@ -44,8 +45,14 @@ export const busMutants: readonly Mutant[] = [
   {
     name: 'let offsets get ahead of what was done',
     ...MERGE,
-    find: 'while (this.passed[0] && this.passed[0].position <= to) {',
-    replace: 'while (this.passed[0]) {',
+    find: 'this.passed[0].position <= Math.min(to, this.delivered)',
+    replace: 'this.passed[0].position <= to',
+  },
+  {
+    name: 'let offsets get ahead of what was saved',
+    ...MERGE,
+    find: 'this.passed[0].position <= Math.min(to, this.delivered)',
+    replace: 'this.passed[0].position <= this.delivered',
   },
   {
     name: 'never pause a partition that runs ahead',
@@ -68,6 +75,13 @@ export const busMutants: readonly Mutant[] = [
     specs: MESSAGE,
   },
   {
+    name: 'make topics with fewer copies than were asked for',
+    file: 'services/adapters/bus/kafka-client.ts',
+    find: 'missing.length > 0 && brokers.length < copies',
+    replace: 'missing.length > 0 && brokers.length === 0',
+    specs: 'services/adapters/bus/kafka-client.spec.ts',
+  },
+  {
     name: 'list dead letters that were replayed',
     file: 'services/adapters/bus/kafka-letters.ts',
     find: 'newest.delete(',
@@ -82,6 +96,20 @@ export const busMutants: readonly Mutant[] = [
     specs: MESSAGE,
   },
   {
+    name: 'publish a stream that has a hole',
+    file: 'services/adapters/bus/unbroken.ts',
+    find: 'known + 1 !== revision',
+    replace: 'known >= revision',
+    specs: 'services/adapters/bus/unbroken',
+  },
+  {
+    name: 'publish a stream whose beginning was left out',
+    file: 'services/adapters/bus/unbroken.ts',
+    find: 'before.position <= this.from',
+    replace: 'before.position > 0',
+    specs: 'services/adapters/bus/unbroken',
+  },
+  {
     name: "take a successor's lease away when one's own ran out",
     file: 'services/adapters/lease.ts',
     find: "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end",
@@ -94,5 +122,33 @@ export const busMutants: readonly Mutant[] = [
     find: 'answer === TAKEN || ',
     replace: 'answer === 2 && ',
     specs: 'services/adapters/lease.spec.ts',
+  },
+  {
+    name: 'send a password to another machine in clear',
+    file: 'services/adapters/bus/kafka-security.ts',
+    find: "if (!kafkaTls && mechanism === 'plain' && elsewhere.length > 0) {",
+    replace: 'if (false) {',
+    specs: SECURITY,
+  },
+  {
+    name: "take another's key for that of the certificate",
+    file: 'services/adapters/bus/kafka-security.ts',
+    find: 'if (!fits) throw',
+    replace: 'if (false) throw',
+    specs: SECURITY,
+  },
+  {
+    name: 'speak to Kafka in clear although an authority was named',
+    file: 'services/kernel/config.ts',
+    find: 'return kafkaTls ?? files;',
+    replace: 'return kafkaTls ?? false;',
+    specs: 'services/kernel/config.spec.ts',
+  },
+  {
+    name: 'show a password of Kafka that cannot be used',
+    file: 'services/kernel/config.ts',
+    find: '|token|password/i',
+    replace: '|token/i',
+    specs: 'services/kernel/config.spec.ts',
   },
 ];

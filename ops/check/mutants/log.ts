@@ -2,6 +2,13 @@ import type { Mutant } from './mutant.js';
 
 export const logMutants: readonly Mutant[] = [
   {
+    name: 'commit while others open the log',
+    file: 'services/adapters/store/gate.ts',
+    find: 'if (!this.env) return commit();',
+    replace: 'if (this.folder) return commit();',
+    specs: 'services/adapters/store/gate',
+  },
+  {
     name: 'skip the revision check',
     file: 'services/adapters/store/append-rules.ts',
     find: 'if (revision !== expectedRevision) return false;',
@@ -61,8 +68,8 @@ export const logMutants: readonly Mutant[] = [
   {
     name: 'let two commands into one stream',
     file: 'services/kernel/handle.ts',
-    find: 'if (ahead) await new Promise<void>((turn) => queue.push(turn));',
-    replace: 'if (ahead) queue.push(() => {});',
+    find: 'const turn = new Promise<void>((resolve) => ahead.push(resolve));',
+    replace: 'const turn = Promise.resolve();',
     specs: 'services/kernel/handle',
   },
   {

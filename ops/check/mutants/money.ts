@@ -25,8 +25,43 @@ export const moneyMutants: readonly Mutant[] = [
   {
     name: 'end a hold twice',
     file: 'services/wallet/decider.ts',
-    find: 'return { ...without(state, event.data.holdId), posted:',
+    find: 'return { ...without(state, holdId), posted:',
     replace: 'return { ...state, posted:',
+    specs: 'services/wallet',
+  },
+  {
+    name: 'let a reversal turn grants into money that may leave',
+    file: 'services/wallet/decider.ts',
+    find: 'putBack(purse, netCents, locks)',
+    replace: 'put(purse, netCents)',
+    specs: 'services/wallet/losses',
+  },
+  {
+    name: 'forget how locked an old stake was',
+    file: 'services/wallet/losses.ts',
+    find: 'if (!loss) return { locks: losses.older[currency] ?? [], losses };',
+    replace: 'if (!loss) return { locks: [], losses };',
+    specs: 'services/wallet/losses',
+  },
+  {
+    name: 'say in public what there is in a wallet',
+    file: 'services/arena/policies.ts',
+    find: 'whyRefused({ accountId, amountCents, currency',
+    replace: 'whyRefused({ accountId, availableCents: amountCents, currency',
+    specs: 'services/arena/policies',
+  },
+  {
+    name: "stake somebody else's money",
+    file: 'services/arena/decider.ts',
+    find: 'ownerOf(agentId) !== accountId',
+    replace: "accountId === ''",
+    specs: 'services/arena/arena',
+  },
+  {
+    name: 'cap a hold instead of a run',
+    file: 'services/wallet/budget.ts',
+    find: 'minus(perRunCents, inRunCents(budget, spending, holds))',
+    replace: 'perRunCents',
     specs: 'services/wallet',
   },
   {
@@ -53,8 +88,8 @@ export const moneyMutants: readonly Mutant[] = [
   {
     name: 'let a frozen wallet pay out',
     file: 'services/wallet/decider.ts',
-    find: "if (state.freezes.length > 0) return refuse('frozen', 0n);",
-    replace: '',
+    find: "return state.freezes.length > 0 ? 'frozen' : undefined;",
+    replace: 'return undefined;',
     specs: 'services/wallet',
   },
   {
@@ -176,11 +211,66 @@ export const moneyMutants: readonly Mutant[] = [
     replace: '&& isNumber ? ',
     specs: 'projections/balances/statement',
   },
+  // The judges of the books: a fault in one of them would be found in nothing else.
+  ...(
+    [
+      ['audit no overdraft', '{asAgonError(error).message}`);', '{event.type}`.slice(0, 0));'],
+      ['audit no fold', 'if (has !== availableCents)', 'if (has === null)'],
+      ['audit no debt', 'if (availableCents < 0n || owedCents < 0n)', 'if (availableCents < 0n)'],
+      ['audit no end that was not open', '.some((hold) => hold.holdId === holdId))', '.every(() => true))'],
+      ['audit no second end or payment', 'if (seen.has(what))', 'if (seen.size < 0)'],
+      [
+        'audit no open hold of a match that is over',
+        'if (open.length > 0) return open;',
+        'if (open.length > 0) return [];',
+      ],
+      ['audit no pot that is left', 'return left === 0n ? []', 'return left <= 2_000n ? []'],
+      ['audit no wrong place', 'return there === sum ? []', 'return sum === sum ? []'],
+      ['audit what is under way', 'over.time > settledBy', "over.time > '~'"],
+    ] as const
+  ).map(([name, find, replace]) => {
+    return { name, find, replace, file: 'projections/balances/audit.ts', specs: 'projections/balances/audit.spec.ts' };
+  }),
   {
-    name: 'skip accounts between two pages of the ledger',
-    file: 'projections/balances/query.ts',
-    find: 'WHERE (account, currency) > ($1, $2)',
-    replace: 'WHERE account > $1 AND currency <> $2',
-    specs: 'gateway/gateway',
+    name: 'lose the locks of what is taken',
+    file: 'services/wallet/purse.ts',
+    find: 'return left > 0n ? [{ until: lock.until, amountCents: left }] : [];',
+    replace: 'return [lock];',
+    specs: 'projections/balances/model.spec.ts',
+  },
+  {
+    name: 'make a match ready without its last stake',
+    file: 'services/arena/decider.ts',
+    find: 'if (state.escrowed.length + 1 < all.length) return [event];',
+    replace: 'if (state.escrowed.length + 2 < all.length) return [event];',
+    specs: 'projections/balances/model.spec.ts',
+  },
+  {
+    name: 'post the rake a cent short',
+    file: 'projections/balances/ledger.ts',
+    find: "return transfer('escrow', 'house:rake', event.data.currency, event.data.rakeCents);",
+    replace: "return transfer('escrow', 'house:rake', event.data.currency, BigInt(event.data.rakeCents) / 2n);",
+    specs: 'projections/balances/model.spec.ts',
+  },
+  {
+    name: 'never escrow a stake',
+    file: 'services/arena/policies.ts',
+    find: 'if (!asked) return [];',
+    replace: "if (!asked || type === 'FundsHeld') return [];",
+    specs: 'projections/balances/model.spec.ts',
+  },
+  {
+    name: 'keep a stake that comes when its match is over',
+    file: 'services/arena/decider.ts',
+    find: 'if (OVER.includes(status)) return [declined(terms, held, seat)];',
+    replace: 'if (OVER.includes(status)) return [];',
+    specs: 'projections/balances/model.spec.ts',
+  },
+  {
+    name: 'void a match that has got on meanwhile',
+    file: 'services/arena/decider.ts',
+    find: 'if (state.status !== status || state.attempts !== attempts) return [];',
+    replace: '',
+    specs: 'services/arena/arena.spec.ts',
   },
 ];

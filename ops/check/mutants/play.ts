@@ -5,15 +5,15 @@ export const playMutants: readonly Mutant[] = [
   {
     name: 'let any secret open a key',
     file: 'gateway/auth/api-key.ts',
-    find: "if (key && !key.revoked && timingSafeEqual(hashOf(secret), Buffer.from(key.secretHash, 'hex'))) {",
-    replace: 'if (key && !key.revoked) {',
+    find: "!key.revoked && timingSafeEqual(hashOf(secret), Buffer.from(key.secretHash, 'hex'));",
+    replace: "!key.revoked && secret !== '';",
     specs: 'gateway/grpc/play.spec',
   },
   {
     name: 'let a revoked key in',
     file: 'gateway/auth/api-key.ts',
-    find: 'if (key && !key.revoked && timingSafeEqual',
-    replace: 'if (key && timingSafeEqual',
+    find: 'key !== undefined && !key.revoked && timingSafeEqual',
+    replace: 'key !== undefined && timingSafeEqual',
     specs: 'gateway/grpc/play.spec',
   },
   {
@@ -26,8 +26,8 @@ export const playMutants: readonly Mutant[] = [
   {
     name: 'let a key speak for agents of others',
     file: 'gateway/auth/api-key.ts',
-    find: 'const mine = accountId === undefined ||',
-    replace: 'const mine = accountId !== undefined ||',
+    find: 'if (actsFor(actor, ownerId) && (agents === undefined',
+    replace: "if (ownerId !== '' && (agents === undefined",
     specs: 'gateway/grpc/play.spec',
   },
   {
@@ -68,7 +68,7 @@ export const playMutants: readonly Mutant[] = [
   {
     name: 'forget on a restart who plays from outside',
     file: 'services/arena/work.ts',
-    find: 'this.open.set(matchId, { position, outside: true, priority, lease: undefined });',
+    find: 'this.open.set(matchId, { position, outside: true, priority, cause, lease: undefined });',
     replace: '',
     specs: 'services/arena/work.spec',
   },
