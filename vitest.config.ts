@@ -1,26 +1,37 @@
 import { availableParallelism } from 'node:os';
-import { env } from 'node:process';
-import { defineConfig, type Plugin } from 'vitest/config';
-import { mutantPlugin } from './ops/check/mutant-plugin.js';
+import { defineConfig } from 'vitest/config';
 
-const plugins: Plugin[] = env.AGON_MUTANT ? [mutantPlugin(env.AGON_MUTANT)] : [];
+const folders = '{services,projections,sandbox-runner,gateway,sdk,ops}';
+const ofTier = (suffix: string) => `${folders}/**/*.${suffix}.ts`;
+/** Starts the engines that the specs of a run share, when one of them asks. */
+const globalSetup = 'ops/check/shared-engines.ts';
 
+/** A spec's tier is in its name: what it needs, and so how long it takes. CONTRIBUTING.md says which is for what. */
 export default defineConfig({
-  plugins,
   // As Node resolves it. Vite would take its other build, and GraphQL refuses schemas of another copy of itself.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
-    include: ['{services,projections,sandbox-runner,gateway,sdk,ops}/**/*.spec.ts'],
-    exclude: ['**/node_modules/**', 'dist/**'],
     environment: 'node',
     pool: 'forks',
-    // Many specs wait for engines rather than work.
     maxWorkers: availableParallelism(),
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'specs',
+          include: [ofTier('spec')],
+          exclude: ['int', 'e2e', 'peers'].map((t) => ofTier(`${t}.spec`)),
+        },
+      },
+      { extends: true, test: { name: 'int', include: [ofTier('int.spec')], globalSetup } },
+      { extends: true, test: { name: 'e2e', include: [ofTier('e2e.spec')], globalSetup } },
+      { extends: true, test: { name: 'peers', include: [ofTier('peers.spec')] } },
+    ],
     coverage: {
       provider: 'v8',
-      include: ['{services,projections,sandbox-runner,gateway,sdk,ops}/**/*.ts'],
+      include: [`${folders}/**/*.ts`],
       exclude: ['**/*.spec.ts', '**/*.contract.ts', 'ops/bench/**', 'ops/chaos/**', 'ops/check/**'],
       reporter: ['json-summary'],
     },

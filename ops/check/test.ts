@@ -1,94 +1,101 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { env, exit, stdout } from 'node:process';
+import { argv, env, execPath, exit, stderr, stdout } from 'node:process';
+import { missingEngines } from '../engines/at-hand.js';
 import { packageRoot } from '../version.js';
 import { check } from './main.js';
-import { type Mutant, mutants } from './mutants/index.js';
+import type { FileReport } from './reporter.js';
 
-interface Report {
-  readonly numPassedTests: number;
-  readonly numFailedTests: number;
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly message: string;
-    readonly assertionResults: readonly {
-      readonly fullName: string;
-      readonly status: string;
-      readonly failureMessages: readonly string[];
-    }[];
-  }[];
+/** Where more than a few files fail, something is wrong and not late. */
+const LOOKED_AT_AGAIN_MAX = 5;
+const SLOWEST_SHOWN = 5;
+
+interface Outcome {
+  readonly passed: number;
+  readonly failed: readonly string[];
+  readonly skipped: readonly string[];
+  readonly unstable?: readonly string[];
 }
 
 const say = (text: string) => stdout.write(`${text}\n`);
 const work = mkdtempSync(join(tmpdir(), 'agon-test-'));
-/** Where more than a few files fail, something is wrong and not late. */
-const LOOKED_AT_AGAIN_MAX = 5;
-const FAULT_TIMEOUT_MS = 45_000;
 
-function vitest(args: readonly string[], options: { quiet?: boolean; mutant?: string } = {}): Promise<boolean> {
-  const output = options.quiet ? 'ignore' : 'inherit';
-  const child = spawn(join(packageRoot, 'node_modules', '.bin', 'vitest'), ['run', ...args], {
+/** Runs a program to its end and shows what it says. */
+function run(file: string, args: readonly string[], own: Record<string, string> = {}): Promise<boolean> {
+  const child = spawn(execPath, [file, ...args], {
     cwd: packageRoot,
-    stdio: ['ignore', output, output],
-    env: { ...env, ...(options.mutant ? { AGON_MUTANT: options.mutant } : {}) },
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: { ...env, ...own },
   });
-  return new Promise((resolve, reject) => child.once('error', reject).once('exit', (status) => resolve(status === 0)));
+  return new Promise((resolve, reject) => child.once('error', reject).once('exit', (code) => resolve(code === 0)));
 }
 
-interface Fault {
-  readonly file: string;
-  readonly text: string;
+const vitest = join(packageRoot, 'node_modules', 'vitest', 'vitest.mjs');
+const reporter = join(packageRoot, 'dist', 'ops', 'check', 'reporter.js');
+
+let runs = 0;
+async function vitestOf(args: readonly string[]): Promise<readonly FileReport[]> {
+  const report = join(work, `${runs++}.json`);
+  const own = { AGON_REPORT: report };
+  const good = await run(
+    vitest,
+    ['run', '--passWithNoTests', '--reporter=dot', `--reporter=${reporter}`, ...args],
+    own,
+  );
+  if (!existsSync(report)) return [brokenBy('vitest ended without a word about the specs: see above')];
+  const files = JSON.parse(readFileSync(report, 'utf8')) as FileReport[];
+  const known = good || files.some(({ failed }) => failed.length > 0);
+  return known ? files : [...files, brokenBy('vitest failed, and no spec of it: see above')];
 }
 
-interface Outcome {
-  readonly passed: number;
-  readonly faults: readonly Fault[];
-  readonly skipped: readonly string[];
-}
-
-async function outcomeOf(name: string, args: readonly string[]): Promise<Outcome> {
-  const file = join(work, `${name}.json`);
-  const good = await vitest(['--reporter=default', '--reporter=json', `--outputFile=${file}`, ...args]);
-  const report = JSON.parse(readFileSync(file, 'utf8')) as Report;
-  const tests = report.testResults.flatMap((result) => result.assertionResults);
-  const skipped = tests
-    .filter(({ status }) => status === 'pending' || status === 'skipped')
-    .map((test) => test.fullName);
-  // A file that cannot be loaded or set up fails without any test of it having failed.
-  const faults = report.testResults.flatMap(({ name: path, status, message, assertionResults }) => {
-    const spec = relative(packageRoot, path);
-    const failures = assertionResults.filter((test) => test.status === 'failed');
-    const each = failures.map((test) => `${test.fullName}: ${firstLine(test.failureMessages[0] ?? '')}`);
-    const texts = status === 'failed' && each.length === 0 ? [`${spec}: ${firstLine(message)}`] : each;
-    return texts.map((text) => ({ file: spec, text }));
-  });
-  if (!good && faults.length === 0) faults.push({ file: '', text: 'vitest failed, and no test of it: see above' });
-  return { passed: report.numPassedTests, faults, skipped };
-}
+const brokenBy = (message: string): FileReport => {
+  return { file: '', durationMs: 0, passed: 0, skipped: [], failed: [{ name: 'vitest', message }] };
+};
 
 /**
- * The specs themselves, with coverage by folder. Real engines that share a few cores with everything else sometimes come
- * too late for a spec, so files that failed are looked at once more, alone. What fails again is a failure; what does not
- * is named as unstable, for somebody to mend.
+ * The specs of one tier. Real engines that share a few cores with everything else sometimes come too late for a spec, so
+ * files that failed are looked at once more, alone. What fails again is a failure; what does not is named as unstable,
+ * for somebody to mend.
  */
-async function specs(): Promise<Outcome & { readonly unstable: readonly string[] }> {
-  const coverage = join(work, 'coverage');
-  const first = await outcomeOf('specs', ['--coverage', `--coverage.reportsDirectory=${coverage}`]);
-  if (first.faults.length === 0) printCoverage(join(coverage, 'coverage-summary.json'));
-  const files = [...new Set(first.faults.map(({ file }) => file))];
-  if (files.length === 0 || files.length > LOOKED_AT_AGAIN_MAX || files.includes('')) return { ...first, unstable: [] };
-  say(`\n${files.length} files failed and are looked at again, alone`);
-  const second = await outcomeOf('again', ['--maxWorkers=1', ...files]);
-  const failing = new Set(second.faults.map(({ file }) => file));
-  const faults = first.faults.filter(({ file }) => failing.has(file) || failing.has(''));
-  const unstable = first.faults.filter((fault) => !faults.includes(fault)).map(({ text }) => text);
-  return { passed: first.passed + unstable.length, faults, skipped: first.skipped, unstable };
+async function tier(name: string, args: readonly string[] = []): Promise<Outcome> {
+  const first = await vitestOf(['--project', name, ...args]);
+  const failing = first.filter(({ failed }) => failed.length > 0);
+  const again = failing.length <= LOOKED_AT_AGAIN_MAX && failing.every(({ file }) => file !== '');
+  let stillFailing = new Set(failing.map(({ file }) => file));
+  if (failing.length > 0 && again) {
+    say(`\n${failing.length} files failed and are looked at again, alone`);
+    const second = await vitestOf(['--project', name, '--maxWorkers=1', ...failing.map(({ file }) => file)]);
+    stillFailing = new Set(second.filter(({ failed }) => failed.length > 0).map(({ file }) => file));
+    if (stillFailing.has('')) stillFailing = new Set(failing.map(({ file }) => file));
+  }
+  const textsOf = (files: readonly FileReport[]) =>
+    files.flatMap(({ file, failed }) => failed.map((each) => `${file} ${each.name}: ${each.message}`));
+  const unstable = textsOf(failing.filter(({ file }) => !stillFailing.has(file)));
+  const slow = [...first].sort((a, b) => b.durationMs - a.durationMs).slice(0, SLOWEST_SHOWN);
+  say(`slowest: ${slow.map(({ file, durationMs }) => `${file} ${(durationMs / 1000).toFixed(1)} s`).join(', ')}`);
+  return {
+    passed: first.reduce((sum, { passed }) => sum + passed, 0) + unstable.length,
+    failed: textsOf(failing.filter(({ file }) => stillFailing.has(file))),
+    skipped: first.flatMap(({ file, skipped }) => skipped.map((spec) => `${file} ${spec}`)),
+    unstable,
+  };
 }
 
-const firstLine = (text: string) => text.trim().split('\n', 1)[0] ?? '';
+/** Another program of this folder, which closes with how many passed, failed and were skipped. */
+async function program(name: string): Promise<Outcome> {
+  const good = await run(join(packageRoot, 'dist', 'ops', 'check', `${name}.js`), []);
+  return { passed: good ? 1 : 0, failed: good ? [] : [`npm run ${name}: see above`], skipped: [] };
+}
+
+async function coverage(): Promise<Outcome> {
+  const folder = join(work, 'coverage');
+  const projects = ['--project', 'int', '--coverage', `--coverage.reportsDirectory=${folder}`];
+  const outcome = await tier('specs', projects);
+  if (outcome.failed.length === 0) printCoverage(join(folder, 'coverage-summary.json'));
+  return outcome;
+}
 
 function printCoverage(file: string): void {
   const summary = JSON.parse(readFileSync(file, 'utf8')) as Record<
@@ -107,43 +114,54 @@ function printCoverage(file: string): void {
   }
 }
 
-/**
- * Each deliberate fault must make some spec fail. One more at a time than there are cores, each with one worker: some wait
- * for engines.
- */
-async function survivors(): Promise<Mutant[]> {
-  const lanes = availableParallelism() + 1;
-  say(`\nmutants: ${mutants.length} deliberate faults, ${lanes} at a time`);
-  const waiting = [...mutants];
-  const alive: Mutant[] = [];
-  const lane = async () => {
-    for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {
-      // A fault that makes a spec wait without end is noticed by that, and need not be waited for.
-      const limits = ['--bail=1', '--maxWorkers=1', `--testTimeout=${FAULT_TIMEOUT_MS}`];
-      const args = [...limits, '--passWithNoTests', '--reporter=dot', ...mutant.specs.split(' ')];
-      const startedMs = performance.now();
-      const survived = await vitest(args, { quiet: true, mutant: mutant.name });
-      const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
-      say(`  ${survived ? 'SURVIVED' : 'killed  '} ${mutant.name} (${seconds} s)`);
-      if (survived) alive.push(mutant);
-    }
-  };
-  await Promise.all(Array.from({ length: lanes }, lane));
-  return alive;
+const STEPS: Readonly<Record<string, () => Promise<Outcome>>> = {
+  check: async () =>
+    check() ? { passed: 0, failed: [], skipped: [] } : { passed: 0, failed: ['npm run check'], skipped: [] },
+  specs: () => tier('specs'),
+  int: () => tier('int'),
+  e2e: () => tier('e2e'),
+  peers: () => tier('peers'),
+  faults: () => program('faults'),
+  coverage,
+};
+
+async function main(names: readonly string[]): Promise<number> {
+  const unknown = names.filter((name) => !STEPS[name]);
+  if (names.length === 0 || unknown.length > 0) {
+    stderr.write(`usage: test.js <step>..., of ${Object.keys(STEPS).join(', ')}\n`);
+    return 2;
+  }
+  const outcomes: Outcome[] = [];
+  const times: string[] = [];
+  for (const name of names) {
+    say(`\n== ${name}`);
+    const startedMs = performance.now();
+    const outcome = await STEPS[name]?.();
+    if (outcome) outcomes.push(outcome);
+    times.push(`${name} ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
+  }
+  return close(outcomes, times);
 }
 
-const gates = check();
-const { passed, faults, skipped, unstable } = await specs();
-const alive = gates ? await survivors() : [];
-rmSync(work, { recursive: true, force: true });
+/** Names everything that is not simply good, and closes with one line. */
+function close(outcomes: readonly Outcome[], times: readonly string[]): number {
+  const required = env.AGON_REQUIRE_ENGINES === '1';
+  const failed = outcomes.flatMap((outcome) => outcome.failed);
+  const skipped = outcomes.flatMap((outcome) => outcome.skipped);
+  const missing = missingEngines();
+  say('');
+  for (const text of skipped) say(`SKIPPED ${text}`);
+  for (const { engine, why } of missing) say(`NOT HERE, and so not tried: ${engine}: ${why}`);
+  for (const text of outcomes.flatMap(({ unstable = [] }) => unstable)) say(`UNSTABLE, and passed when alone: ${text}`);
+  for (const text of failed) say(`FAILED ${text}`);
+  if (required && missing.length + skipped.length > 0) say('AGON_REQUIRE_ENGINES=1: what was not tried is a failure');
+  const failures = failed.length + (required ? missing.length + skipped.length : 0);
+  const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);
+  say(`times: ${times.join(', ')}`);
+  say(`${passed} passed, ${failures} failed, ${skipped.length} skipped`);
+  return failures === 0 ? 0 : 1;
+}
 
-const required = env.AGON_REQUIRE_ENGINES === '1';
-say('');
-for (const name of skipped) say(`SKIPPED ${name}${required ? ' (AGON_REQUIRE_ENGINES=1: this is a failure)' : ''}`);
-for (const text of unstable) say(`UNSTABLE, and passed when it was alone: ${text}`);
-for (const { text } of faults) say(`FAILED ${text}`);
-if (!gates) say('FAILED npm run check');
-for (const { name } of alive) say(`FAILED no test noticed the fault "${name}"`);
-const failures = faults.length + alive.length + (gates ? 0 : 1) + (required ? skipped.length : 0);
-say(`${passed} passed, ${failures} failed, ${skipped.length} skipped`);
-exit(failures === 0 ? 0 : 1);
+const code = await main(argv.slice(2));
+rmSync(work, { recursive: true, force: true });
+exit(code);

@@ -3,12 +3,12 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Arena, startArena } from '../../ops/embedded/arena.js';
+import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { type Sandbox, startStripeSandbox } from '../../ops/stripe-sandbox/server.js';
 import { balancesOf, trialBalance } from '../../projections/balances/query.js';
 import { paymentById } from '../../projections/payments/query.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
-import { derivedId, manualClock, newMeta, parseConfig, SYSTEM } from '../../services/kernel/index.js';
+import { derivedId, manualClock, newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { AskWithdrawal, TakeNotice, WEBHOOK_BYTES_MAX } from '../../services/payments/index.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-webhook-'));
@@ -27,8 +27,8 @@ beforeAll(async () => {
     ...{ secretKey: KEY, webhookSecret: SECRET, clock, webhookUrl: () => 'http://127.0.0.1:9' },
   });
   const env = { STRIPE_SECRET_KEY: KEY, STRIPE_WEBHOOK_SECRET: `${SECRET},${OTHER}`, AGON_STRIPE_URL: stripe.url };
-  const flags = { dataDir: folder, port: 0, cells: 1, runner: false, logLevel: 'silent' };
-  arena = await startArena(parseConfig(flags, env), { clock });
+  const flags = { dataDir: folder, runner: false };
+  arena = await arenaOfSpec(flags, { clock, env });
   url = await arena.listen();
   const meta = newMeta(SYSTEM, { clock });
   await arena.execute(new RegisterOwner({ accountId: 'ada', displayName: 'Ada' }, meta));

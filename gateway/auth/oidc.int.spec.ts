@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Arena, startArena } from '../../ops/embedded/arena.js';
+import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { packageRoot } from '../../ops/version.js';
-import { manualClock, parseConfig } from '../../services/kernel/index.js';
+import { manualClock } from '../../services/kernel/index.js';
 import { type KeyRing, Tokens } from './tokens.js';
 import { fromBase32, totpAt } from './totp.js';
 
@@ -27,8 +27,8 @@ beforeAll(async () => {
   provider = await startProvider();
   issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
   const env = { AGON_OIDC_ISSUER: issuer, AGON_OIDC_CLIENT_ID: 'agon', AGON_OIDC_CLIENT_SECRET: SECRET };
-  const flags = { dataDir: folder, port: 0, cells: 1, runner: false, logLevel: 'silent', analytics: false };
-  arena = await startArena(parseConfig(flags, env), { clock });
+  const flags = { dataDir: folder, runner: false };
+  arena = await arenaOfSpec(flags, { clock, env });
   url = await arena.listen();
 });
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Arena, startArena } from '../../ops/embedded/arena.js';
-import { AgonError, parseConfig } from '../../services/kernel/index.js';
+import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
+import { AgonError } from '../../services/kernel/index.js';
 import { openapi } from './openapi.js';
 import { isKeyed } from './route.js';
 import { restRoutes } from './serve.js';
@@ -20,7 +20,7 @@ let operator: Record<string, string>;
 const keys: Record<'bob' | 'narrow' | 'reader', string> = { bob: '', narrow: '', reader: '' };
 
 beforeAll(async () => {
-  arena = await startArena(parseConfig({ dataDir: folder, port: 0, cells: 1, logLevel: 'silent', analytics: false }));
+  arena = await arenaOfSpec({ dataDir: folder });
   url = await arena.listen();
   operator = { authorization: `Bearer ${readFileSync(join(folder, 'operator.token'), 'utf8')}` };
   for (const owner of ['ada', 'bob']) {

@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Arena, startArena } from '../ops/embedded/arena.js';
+import { type Arena, arenaOfSpec } from '../ops/engines/arena.contract.js';
 import { whyNoProcessSandboxes } from '../sandbox-runner/index.js';
-import { AgonError, parseConfig } from '../services/kernel/index.js';
+import { AgonError } from '../services/kernel/index.js';
 import { problemOf, statusOf } from './problem.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-gateway-'));
@@ -13,7 +13,7 @@ let url: string;
 let operator: Record<string, string>;
 
 beforeAll(async () => {
-  arena = await startArena(parseConfig({ dataDir: folder, port: 0, cells: 1, logLevel: 'silent', analytics: false }));
+  arena = await arenaOfSpec({ dataDir: folder });
   url = await arena.listen();
   operator = { authorization: `Bearer ${readFileSync(join(folder, 'operator.token'), 'utf8')}` };
 });

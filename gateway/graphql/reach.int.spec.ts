@@ -16,8 +16,8 @@ import {
   parse,
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Arena, startArena } from '../../ops/embedded/arena.js';
-import { manualClock, parseConfig } from '../../services/kernel/index.js';
+import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
+import { manualClock } from '../../services/kernel/index.js';
 import { ADAS, RULES, type Rule } from '../access.contract.js';
 import { BuildFields } from './projections.js';
 import { globalId } from './relay.js';
@@ -220,8 +220,8 @@ const done = async (mutation: string, token = tokens.operator) => {
 };
 
 beforeAll(async () => {
-  const flags = { dataDir: folder, port: 0, cells: 1, runner: false, logLevel: 'silent', analytics: false };
-  arena = await startArena(parseConfig(flags), { clock, sandbox: { port: 0 } });
+  const flags = { dataDir: folder, runner: false };
+  arena = await arenaOfSpec(flags, { clock, sandbox: { port: 0 } });
   url = await arena.listen();
   tokens.operator = readFileSync(join(folder, 'operator.token'), 'utf8').trim();
   for (const accountId of ['ada', 'bob']) {

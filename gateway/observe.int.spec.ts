@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { credentials, Metadata, makeGenericClientConstructor, type ServiceError } from '@grpc/grpc-js';
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Arena, startArena } from '../ops/embedded/arena.js';
+import { type Arena, arenaOfSpec } from '../ops/engines/arena.contract.js';
 import { ArenaServiceClient } from '../proto/gen/agon/arena/v1/arena.js';
-import { correlationOf, parseConfig } from '../services/kernel/index.js';
+import { correlationOf } from '../services/kernel/index.js';
 import { operationIn } from './observe.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-observe-'));
@@ -20,14 +20,10 @@ let client: ArenaServiceClient;
 beforeAll(async () => {
   const flags = {
     dataDir: folder,
-    port: 0,
     playPort: 0,
-    cells: 1,
     runner: false,
-    logLevel: 'silent',
-    analytics: false,
   };
-  arena = await startArena(parseConfig(flags));
+  arena = await arenaOfSpec(flags);
   url = await arena.listen();
   token = readFileSync(join(folder, 'operator.token'), 'utf8');
   client = new ArenaServiceClient(arena.playAddress() ?? '', credentials.createInsecure());

@@ -7,10 +7,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { run } from '../../ops/e2e/agon.contract.js';
-import { type Arena, startArena } from '../../ops/embedded/arena.js';
 import { courierPorts, followWebhooks } from '../../ops/embedded/webhooks.js';
+import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { MemoryCheckpoints } from '../../services/adapters/bus/checkpoints.js';
-import { parseConfig } from '../../services/kernel/index.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-feeds-'));
 let arena: Arena;
@@ -41,8 +40,8 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   hook = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`;
-  const settings = { dataDir: folder, port: 0, cells: 1, logLevel: 'silent', analytics: false, webhookPrivate: true };
-  arena = await startArena(parseConfig(settings));
+  const settings = { dataDir: folder, webhookPrivate: true };
+  arena = await arenaOfSpec(settings);
   url = await arena.listen();
   operator = { authorization: `Bearer ${readFileSync(join(folder, 'operator.token'), 'utf8')}` };
   for (const owner of ['ada', 'bob']) {

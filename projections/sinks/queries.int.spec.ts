@@ -1,9 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Postgres, startPostgres } from '../../ops/engines/postgres.js';
+import { type OwnDatabase, ownDatabase } from '../../ops/engines/shared.contract.js';
 import { auditOf, organisationsNaming } from '../accounts/query.js';
 import {
   accountById,
@@ -58,19 +55,17 @@ import { MemorySink } from './memory.js';
 import { SEATS_OF_MATCHES } from './migrations.js';
 import { PostgresSink } from './postgres.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'agon-queries-'));
-let postgres: Postgres;
+let database: OwnDatabase;
 let db: DataSource;
 
 beforeAll(async () => {
-  postgres = await startPostgres({ folder });
-  db = await openDatabase(postgres.url);
+  database = await ownDatabase();
+  db = await openDatabase(database.url);
 });
 
 afterAll(async () => {
   await db?.destroy();
-  await postgres?.stop();
-  rmSync(folder, { recursive: true, force: true });
+  await database?.drop();
 });
 
 describe('the queries of the gateway on filled tables', () => {

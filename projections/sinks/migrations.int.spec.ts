@@ -1,27 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Postgres, startPostgres } from '../../ops/engines/postgres.js';
+import { type OwnDatabase, ownDatabase } from '../../ops/engines/shared.contract.js';
 import { columnName } from '../engine/table.js';
 import { listMatches } from '../matches/query.js';
 import { openDatabase } from './database.js';
 import { tables } from './entities.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'agon-migrations-'));
-let postgres: Postgres;
+let database: OwnDatabase;
 let db: DataSource;
 
 beforeAll(async () => {
-  postgres = await startPostgres({ folder });
-  db = await openDatabase(postgres.url);
+  database = await ownDatabase();
+  db = await openDatabase(database.url);
 });
 
 afterAll(async () => {
   await db?.destroy();
-  await postgres?.stop();
-  rmSync(folder, { recursive: true, force: true });
+  await database?.drop();
 });
 
 /** What TypeORM would do to make the tables what the entities say. */

@@ -3,20 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startPostgres } from '../../../ops/engines/postgres.js';
+import { type OwnDatabase, ownDatabase } from '../../../ops/engines/shared.contract.js';
 import type { Checkpoints, DeadLetter } from '../../kernel/index.js';
 import { LmdbCheckpoints, MemoryCheckpoints, PostgresCheckpoints } from './checkpoints.js';
 
 const root = mkdtempSync(join(tmpdir(), 'agon-checkpoints-'));
-let postgres: Awaited<ReturnType<typeof startPostgres>>;
+let database: OwnDatabase;
 let pool: Pool;
 beforeAll(async () => {
-  postgres = await startPostgres({ folder: join(root, 'postgres') });
-  pool = new Pool({ connectionString: postgres.url }).setMaxListeners(0);
+  database = await ownDatabase();
+  pool = new Pool({ connectionString: database.url }).setMaxListeners(0);
 });
 afterAll(async () => {
   await pool?.end();
-  await postgres?.stop();
+  await database?.drop();
   rmSync(root, { recursive: true, force: true });
 });
 const newPath = () => join(mkdtempSync(join(root, 'c-')), 'checkpoints.mdb');

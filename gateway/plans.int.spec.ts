@@ -2,14 +2,15 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Arena, startArena } from '../ops/embedded/arena.js';
-import { startRedis, whyNoRedis } from '../ops/engines/redis.js';
+import { type Arena, arenaOfSpec } from '../ops/engines/arena.contract.js';
+import { whyNoRedis } from '../ops/engines/redis.js';
+import { ownRedis } from '../ops/engines/shared.contract.js';
 import { countMatches } from '../projections/matches/query.js';
 import { payerById } from '../projections/payments/query.js';
 import { MemoryLimits } from '../services/adapters/limits/memory.js';
 import { RedisLimits } from '../services/adapters/limits/redis.js';
 import { ProposeMatch } from '../services/arena/index.js';
-import { derivedId, manualClock, newMeta, parseConfig, SYSTEM } from '../services/kernel/index.js';
+import { derivedId, manualClock, newMeta, SYSTEM } from '../services/kernel/index.js';
 import { type PaymentProvider, planNamed, TakeNotice } from '../services/payments/index.js';
 import { plansOf } from './plans.js';
 
@@ -19,8 +20,8 @@ let arena: Arena;
 let url: string;
 
 beforeAll(async () => {
-  const flags = { dataDir: folder, port: 0, cells: 1, runner: false, logLevel: 'silent', analytics: false };
-  arena = await startArena(parseConfig(flags), { sandbox: { port: 0 }, clock });
+  const flags = { dataDir: folder, runner: false };
+  arena = await arenaOfSpec(flags, { sandbox: { port: 0 }, clock });
   url = await arena.listen();
   for (const owner of ['ada', 'bob', 'gold']) await send(`registerOwner(accountId: "${owner}", displayName: "O")`);
 });
@@ -121,7 +122,7 @@ describe('a plan', () => {
   it('holds for two gateways together that have a Redis, and counts nothing that is not new', async (context) => {
     const missing = whyNoRedis();
     if (missing) return context.skip(missing);
-    const redis = await startRedis({ folder });
+    const redis = await ownRedis();
     const connections = [redis.connect(), redis.connect()];
     try {
       const { database } = arena;
@@ -152,8 +153,7 @@ describe('a plan', () => {
       const failing = () => one.newMatch(['zoe'], () => Promise.reject(new Error('no')));
       for (let i = 0; i <= matchesPerDayMax; i++) await expect(failing()).rejects.toThrow('no');
     } finally {
-      for (const connection of connections) connection.disconnect();
-      await redis.stop();
+      redis.close();
     }
   }, 60_000);
 

@@ -1,9 +1,7 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Kafka, startKafka, whyNoKafka } from '../../../ops/engines/kafka.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { whyNoKafka } from '../../../ops/engines/kafka.js';
+import { ownName, sharedKafka } from '../../../ops/engines/shared.contract.js';
 import { chain } from '../../kernel/fixtures.js';
 import { AgonError, NO_STREAM, type RecordedEvent, randomIds } from '../../kernel/index.js';
 import { MemoryLease } from '../lease.js';
@@ -23,12 +21,10 @@ if (missing) {
     it('passes the contract of buses', (context) => context.skip(`${missing}.`));
   });
 } else {
-  let kafka: Kafka;
-  let arenas = 0;
+  let kafka: Awaited<ReturnType<typeof sharedKafka>>;
   beforeAll(async () => {
-    kafka = await startKafka({ folder: mkdtempSync(join(tmpdir(), 'agon-kafka-')) });
+    kafka = await sharedKafka();
   });
-  afterAll(() => kafka?.stop());
 
   /** Waits without keeping the processor from Kafka. */
   const soon = async (condition: () => boolean | Promise<boolean>) => {
@@ -38,7 +34,7 @@ if (missing) {
   /** Topics of its own for every test, with the streams of the contract in different ones. */
   const options = () => {
     const contexts = { note: 'notes', live: 'live' };
-    return { brokers: kafka.brokers, topics: new Topics(`test${arenas++}`, contexts), partitions: 2, ids: randomIds };
+    return { brokers: kafka.brokers, topics: new Topics(ownName('bus'), contexts), partitions: 2, ids: randomIds };
   };
 
   busContract('Kafka', async () => {

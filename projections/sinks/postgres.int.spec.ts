@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Postgres, pidOfRunning, startPostgres } from '../../ops/engines/postgres.js';
+import { pidOfRunning, startPostgres } from '../../ops/engines/postgres.js';
+import { type OwnDatabase, ownDatabase } from '../../ops/engines/shared.contract.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import type { RecordedEvent } from '../../services/kernel/index.js';
 import { listAgents } from '../agents/query.js';
@@ -26,21 +27,19 @@ import { MemorySink } from './memory.js';
 import { PostgresSink } from './postgres.js';
 import { sinkContract } from './sink.contract.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'agon-sink-'));
-let postgres: Postgres;
+let database: OwnDatabase;
 let db: DataSource;
 
 beforeAll(async () => {
-  postgres = await startPostgres({ folder });
-  db = await openDatabase(postgres.url);
+  database = await ownDatabase();
+  db = await openDatabase(database.url);
   await db.query(`CREATE TABLE contract_scores (player text COLLATE "C", round int4, points int8, rating float8,
     winner bool, tags jsonb, note text, at timestamptz, PRIMARY KEY (player, round))`);
 });
 
 afterAll(async () => {
   await db?.destroy();
-  await postgres?.stop();
-  rmSync(folder, { recursive: true, force: true });
+  await database?.drop();
 });
 
 sinkContract('PostgreSQL', async () => new PostgresSink(db));
@@ -255,14 +254,14 @@ describe('the views on PostgreSQL', () => {
   });
 
   it('are migrated once, however often they are opened', async () => {
-    const again = await openDatabase(postgres.url);
+    const again = await openDatabase(database.url);
     expect(await again.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: db.migrations.length }]);
     await again.destroy();
   });
 
   it('are migrated by one of several that start at once on an empty database, and the others wait for it', async () => {
     await db.query('CREATE DATABASE race');
-    const url = postgres.url.replace(/postgres$/, 'race');
+    const url = database.url.replace(/postgres$/, 'race');
     const opened = await Promise.all([2, 3, 2, 5].map((pool) => openDatabase(url, { pool })));
     try {
       const [first] = opened;
@@ -279,7 +278,7 @@ describe('the views on PostgreSQL', () => {
 
 describe('those who answer callers', () => {
   it('have no statement that goes on for ever, and those who build views may', async () => {
-    const reads = await openReads(postgres.url, { statementMs: 50 });
+    const reads = await openReads(database.url, { statementMs: 50 });
     const refused: unknown = await reads.query('SELECT pg_sleep(3)').catch((error: unknown) => error);
     expect(asDatabaseError(refused)).toMatchObject({ code: 'DATABASE.UNAVAILABLE' });
     expect(await reads.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
@@ -426,7 +425,7 @@ describe('a rebuild on PostgreSQL', () => {
   });
 
   it('is one of many that share a small pool, and of one view there is one at a time in all processes', async () => {
-    const other = await openDatabase(postgres.url, { pool: 2 });
+    const other = await openDatabase(database.url, { pool: 2 });
     try {
       const [here, there] = [new PostgresSink(db), new PostgresSink(other)];
       const meanwhile = views.map((each) =>
@@ -460,8 +459,22 @@ describe('a rebuild on PostgreSQL', () => {
 });
 
 describe('a database that is killed', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'agon-sink-'));
+  let own: DataSource;
+  let stop: () => Promise<void>;
+  beforeAll(async () => {
+    const server = await startPostgres({ folder });
+    stop = server.stop;
+    own = await openDatabase(server.url);
+  });
+  afterAll(async () => {
+    await own?.destroy();
+    await stop?.();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
   it('comes back with all that was taken in before', async () => {
-    const [sink, view] = [new PostgresSink(db), balancesView];
+    const [sink, view] = [new PostgresSink(own), balancesView];
     const standing = async () => (await sink.serving(view).catch(() => undefined))?.position;
     for (let round = 0; round < 3; round++) {
       const from = await sink.serving(view);

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseConfig, traceIdOf } from '../../services/kernel/index.js';
-import { type Arena, startArena } from './arena.js';
+import { traceIdOf } from '../../services/kernel/index.js';
+import { type Arena, arenaOfSpec } from '../engines/arena.contract.js';
 
 interface Span {
   readonly traceId: string;
@@ -66,8 +66,8 @@ const ask = async (query: string, more: Record<string, string> = {}) => {
 
 beforeAll(async () => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: await startCollector() };
-  const flags = { dataDir: folder, port: 0, cells: 1, logLevel: 'silent', analytics: false };
-  arena = await startArena(parseConfig(flags, env));
+  const flags = { dataDir: folder };
+  arena = await arenaOfSpec(flags, { env });
   url = await arena.listen();
   headers = { authorization: `Bearer ${readFileSync(join(folder, 'operator.token'), 'utf8')}` };
   for (const owner of ['ada', 'bob']) {

@@ -6,8 +6,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { contexts } from '../../services/index.js';
-import { parseConfig } from '../../services/kernel/index.js';
-import { type Arena, startArena } from '../embedded/arena.js';
+import { type Arena, arenaOfSpec } from '../engines/arena.contract.js';
 
 const here = (...path: string[]) => join(import.meta.dirname, ...path);
 const textOf = (...path: string[]) => readFileSync(here(...path), 'utf8');
@@ -27,8 +26,8 @@ const ask = async (query: string) => {
 };
 
 beforeAll(async () => {
-  const flags = { dataDir: folder, port: 0, playPort: 0, grpcPort: 0, cells: 1, logLevel: 'silent', analytics: false };
-  arena = await startArena(parseConfig(flags), { sandbox: { port: 0 } });
+  const flags = { dataDir: folder, playPort: 0, grpcPort: 0 };
+  arena = await arenaOfSpec(flags, { sandbox: { port: 0 } });
   url = await arena.listen();
   const token = readFileSync(join(folder, 'operator.token'), 'utf8');
   headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };

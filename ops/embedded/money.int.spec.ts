@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ledgerSums, trialBalance } from '../../projections/balances/query.js';
 import { upcast } from '../../projections/views.js';
-import { manualClock, newMeta, parseConfig, SYSTEM } from '../../services/kernel/index.js';
+import { manualClock, newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { GrantCredits, HoldFunds, pursesOf, readWallet } from '../../services/wallet/index.js';
-import { type Arena, startArena } from './arena.js';
+import { type Arena, arenaOfSpec } from '../engines/arena.contract.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-money-'));
 const clock = manualClock('2026-03-01T12:00:00.000Z');
@@ -14,8 +14,8 @@ let arena: Arena;
 let url: string;
 
 beforeAll(async () => {
-  const settings = { dataDir: folder, port: 0, cells: 1, logLevel: 'silent', analytics: false, computePrice: 7 };
-  arena = await startArena(parseConfig(settings), { clock });
+  const settings = { dataDir: folder, computePrice: 7 };
+  arena = await arenaOfSpec(settings, { clock });
   url = await arena.listen();
   for (const [owner, credits] of Object.entries({ ada: 20, bob: 100 })) {
     await change(`registerOwner(accountId: "${owner}", displayName: "${owner}") { id }`);

@@ -1,18 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningRedis, startRedis, whyNoRedis } from '../engines/redis.js';
+import { whyNoRedis } from '../engines/redis.js';
+import { type OwnRedis, ownRedis } from '../engines/shared.contract.js';
 import { type Served, serveWith, temporaryFolder } from './agon.contract.js';
 
 const PER_SECOND = 1_200 / 60;
 const BURST = 2_400;
 const folder = temporaryFolder();
 const missing = whyNoRedis();
-let redis: RunningRedis | undefined;
+let redis: OwnRedis | undefined;
 let gateways: Served[] = [];
 
 beforeAll(async () => {
-  redis = missing ? undefined : await startRedis({ folder: folder.path });
+  redis = missing ? undefined : await ownRedis();
   const env = {
     AGON_PROXIES: '1',
     AGON_CORS_ORIGINS: 'https://agon.example',
@@ -26,7 +27,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await Promise.all(gateways.map((gateway) => gateway.stop('SIGKILL')));
-  await redis?.stop();
+  redis?.close();
   folder.remove();
 });
 

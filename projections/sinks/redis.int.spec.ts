@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { type RunningRedis, startRedis, whyNoRedis } from '../../ops/engines/redis.js';
+import { whyNoRedis } from '../../ops/engines/redis.js';
+import { type OwnRedis, ownRedis } from '../../ops/engines/shared.contract.js';
 import { hotBoardsContract } from '../leaderboards/hot.contract.js';
 import { RedisBoards } from './redis.js';
 
@@ -14,23 +12,18 @@ if (missing) {
     it('pass the contract of hot boards', (context) => context.skip(missing));
   });
 } else {
-  const folder = mkdtempSync(join(tmpdir(), 'agon-redis-'));
-  let server: RunningRedis;
+  let server: OwnRedis;
   let redis: Redis;
 
   beforeAll(async () => {
-    server = await startRedis({ folder });
+    server = await ownRedis();
     redis = server.connect();
   });
 
-  afterAll(async () => {
-    redis?.disconnect();
-    await server?.stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => server?.close());
 
   hotBoardsContract('Redis', async () => {
-    await redis.flushall();
+    await redis.flushdb();
     return new RedisBoards(redis);
   });
 }

@@ -21,9 +21,9 @@ import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { chain } from '../../services/kernel/fixtures.js';
 import { AgonError, type EventStore, type RecordedEvent, randomIds } from '../../services/kernel/index.js';
-import { type Kafka, startKafka, whyNoKafka } from '../engines/kafka.js';
-import type { SecuredKafka } from '../engines/kafka-doors.js';
-import { type RunningRedis, startRedis, whyNoRedis } from '../engines/redis.js';
+import { whyNoKafka } from '../engines/kafka.js';
+import { whyNoRedis } from '../engines/redis.js';
+import { type OwnRedis, ownName, ownRedis, sharedKafka } from '../engines/shared.contract.js';
 import { packageRoot } from '../version.js';
 import { run, runWith, temporaryFolder } from './agon.contract.js';
 
@@ -61,23 +61,19 @@ if (missing) {
   });
 } else {
   const folder = temporaryFolder();
-  let kafka: Kafka;
-  let redis: RunningRedis;
+  let kafka: Awaited<ReturnType<typeof sharedKafka>>;
+  let redis: OwnRedis;
   let arenas = 0;
   beforeAll(async () => {
-    [kafka, redis] = await Promise.all([
-      startKafka({ folder: join(folder.path, 'kafka'), secured: true }),
-      startRedis({ folder: folder.path }),
-    ]);
+    [kafka, redis] = await Promise.all([sharedKafka(), ownRedis()]);
   });
-  afterAll(async () => {
-    await kafka?.stop();
-    await redis?.stop();
+  afterAll(() => {
+    redis?.close();
     folder.remove();
   });
   const options = () => ({
     brokers: kafka.brokers,
-    topics: new Topics(`e2e${arenas++}`),
+    topics: new Topics(ownName('bus')),
     partitions: 1,
     ids: randomIds,
   });
@@ -98,7 +94,7 @@ if (missing) {
 
   describe('two relays on one log', () => {
     const play = async (strike: (active: RelayProcess, other: RelayProcess) => Promise<void>) => {
-      const data = join(folder.path, `data-${arenas}`);
+      const data = join(folder.path, `data-${arenas++}`);
       mkdirSync(data);
       const arena = options();
       const store = await LmdbEventStore.open(join(data, 'log'));
@@ -210,7 +206,7 @@ if (missing) {
     });
 
     it('reaches Kafka by TLS as a user whose password is in the environment', async () => {
-      const { sasl, ca, user, password } = kafka.secured as SecuredKafka;
+      const { sasl, ca, user, password } = kafka.secured;
       const at = ['--kafka', sasl.join(','), '--kafka-ca', ca, '--kafka-sasl', 'scram-sha-512', '--kafka-user', user];
       const ask = (AGON_KAFKA_PASSWORD: string) => runWith({ AGON_KAFKA_PASSWORD }, 'bus', 'dead-letters', ...at);
       expect(await ask(password)).toMatchObject({ code: 0, stdout: 'No dead letters.\n' });

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CryptoKey, createLocalJWKSet, importJWK, jwtVerify, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Arena, startArena } from '../../ops/embedded/arena.js';
 import { folderLayout } from '../../ops/embedded/data-folder.js';
 import { identitiesFrom } from '../../ops/embedded/identity.js';
+import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { upcast } from '../../projections/views.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
-import { manualClock, parseConfig } from '../../services/kernel/index.js';
+import { manualClock } from '../../services/kernel/index.js';
 import { Directory } from './directory.js';
 import type { SigningKey } from './tokens.js';
 import { fromBase32, totpAt } from './totp.js';
@@ -22,8 +22,8 @@ let url: string;
 let operator: string;
 
 beforeAll(async () => {
-  const flags = { dataDir: folder, port: 0, cells: 1, runner: false, logLevel: 'silent', analytics: false, proxies: 1 };
-  arena = await startArena(parseConfig(flags), { clock, sandbox: { port: 0 } });
+  const flags = { dataDir: folder, runner: false, proxies: 1 };
+  arena = await arenaOfSpec(flags, { clock, sandbox: { port: 0 } });
   url = await arena.listen();
   operator = readFileSync(join(folder, 'operator.token'), 'utf8').trim();
 });

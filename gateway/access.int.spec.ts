@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { credentials, Metadata } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Arena, startArena } from '../ops/embedded/arena.js';
+import { type Arena, arenaOfSpec } from '../ops/engines/arena.contract.js';
 import { ArenaServiceClient, ArenaServiceService } from '../proto/gen/agon/arena/v1/arena.js';
 import { errorOf } from '../proto/status.js';
-import { derivedId, manualClock, parseConfig } from '../services/kernel/index.js';
+import { derivedId, manualClock } from '../services/kernel/index.js';
 import { ADAS, RULES, type Rule } from './access.contract.js';
 import type { Route } from './rest/route.js';
 import { restRoutes } from './rest/serve.js';
@@ -64,14 +64,10 @@ const ask = (query: string, token = '') => post('/graphql', { query }, token);
 beforeAll(async () => {
   const flags = {
     dataDir: folder,
-    port: 0,
     playPort: 0,
-    cells: 1,
     runner: false,
-    logLevel: 'silent',
-    analytics: false,
   };
-  arena = await startArena(parseConfig(flags), { clock, sandbox: { port: 0 } });
+  arena = await arenaOfSpec(flags, { clock, sandbox: { port: 0 } });
   url = await arena.listen();
   tokens.operator = readFileSync(join(folder, 'operator.token'), 'utf8').trim();
   for (const accountId of ['ada', 'bob', 'cyd']) {

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client } from 'graphql-ws';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Arena, startArena } from '../../ops/embedded/arena.js';
-import { parseConfig } from '../../services/kernel/index.js';
+import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { LiveMatches } from '../live/matches.js';
 import type { GatewayPorts } from '../ports.js';
 import { globalId } from './relay.js';
@@ -46,7 +45,7 @@ const settled = async (id: string) => {
 };
 
 beforeAll(async () => {
-  arena = await startArena(parseConfig({ dataDir: folder, port: 0, cells: 1, logLevel: 'silent', analytics: false }));
+  arena = await arenaOfSpec({ dataDir: folder });
   url = await arena.listen();
   const token = readFileSync(join(folder, 'operator.token'), 'utf8');
   operator = { authorization: `Bearer ${token}` };
@@ -564,8 +563,7 @@ describe('an arena with a list of queries', () => {
     const persistedQueries = join(own, 'queries.json');
     const listed = queries.map((text) => [createHash('sha256').update(text).digest('hex'), text]);
     writeFileSync(persistedQueries, JSON.stringify(Object.fromEntries(listed)));
-    const quiet = { port: 0, cells: 1, logLevel: 'silent', analytics: false, runner: false };
-    return startArena(parseConfig({ ...quiet, dataDir: join(own, 'data'), persistedQueries }));
+    return arenaOfSpec({ dataDir: join(own, 'data'), persistedQueries, runner: false });
   };
 
   it('does not start with one that it could not answer', async () => {

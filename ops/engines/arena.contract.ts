@@ -1,0 +1,26 @@
+import { parseConfig } from '../../services/kernel/index.js';
+import { type Arena, type ArenaOptions, startArena } from '../embedded/arena.js';
+import { ownDatabase } from './shared.contract.js';
+
+export type { Arena };
+
+interface Choice extends ArenaOptions {
+  readonly env?: Record<string, string>;
+}
+
+/** An arena of a spec file's own, in this process, quiet, on the PostgreSQL of this run. */
+export async function arenaOfSpec(flags: Record<string, unknown>, { env, ...options }: Choice = {}): Promise<Arena> {
+  const database = await ownDatabase();
+  const quiet = { port: 0, cells: 1, logLevel: 'silent', analytics: false, databaseUrl: database.url };
+  try {
+    const arena = await startArena(parseConfig({ ...quiet, ...flags }, env), options);
+    const stop = async () => {
+      await arena.stop();
+      await database.drop();
+    };
+    return { ...arena, stop };
+  } catch (error) {
+    await database.drop();
+    throw error;
+  }
+}
