@@ -7,6 +7,13 @@ import { startKafka } from '../engines/kafka.js';
 import { startPostgres } from '../engines/postgres.js';
 import { startRedis } from '../engines/redis.js';
 
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where the server below answers; only `*.int.spec.ts` and `*.e2e.spec.ts` have it. */
+    engines: string;
+  }
+}
+
 interface Running {
   /** What a spec needs to reach it. */
   address(): unknown;

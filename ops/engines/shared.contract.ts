@@ -3,13 +3,6 @@ import pg from 'pg';
 import { inject } from 'vitest';
 import type { SecuredKafka } from './kafka-doors.js';
 
-declare module 'vitest' {
-  interface ProvidedContext {
-    /** Where ops/check/shared-engines.ts answers; only `*.int.spec.ts` and `*.e2e.spec.ts` have it. */
-    engines: string;
-  }
-}
-
 async function addressOf<T>(engine: string): Promise<T> {
   const response = await fetch(`${inject('engines')}/${engine}`);
   const body = (await response.json()) as T & { message?: string };
