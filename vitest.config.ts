@@ -21,6 +21,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'specs',
+          // They leave nothing behind, and most of their time would go into loading the same modules again.
+          isolate: false,
           include: [ofTier('spec')],
           exclude: ['int', 'e2e', 'peers'].map((t) => ofTier(`${t}.spec`)),
         },

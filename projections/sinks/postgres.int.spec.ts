@@ -260,18 +260,18 @@ describe('the views on PostgreSQL', () => {
   });
 
   it('are migrated by one of several that start at once on an empty database, and the others wait for it', async () => {
-    await db.query('CREATE DATABASE race');
-    const url = database.url.replace(/postgres$/, 'race');
-    const opened = await Promise.all([2, 3, 2, 5].map((pool) => openDatabase(url, { pool })));
+    const empty = await ownDatabase();
+    const opened = await Promise.all([2, 3, 2, 5].map((pool) => openDatabase(empty.url, { pool })));
     try {
       const [first] = opened;
       expect(await first?.query('SELECT count(*)::int AS n FROM migrations')).toEqual([{ n: db.migrations.length }]);
       for (const each of opened) expect(await each.query('SELECT count(*)::int AS n FROM ratings')).toEqual([{ n: 0 }]);
-      expect(await first?.query("SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory'")).toEqual([
-        { n: 0 },
-      ]);
+      const locks = `SELECT count(*)::int AS n FROM pg_locks JOIN pg_database d ON d.oid = database
+         WHERE locktype = 'advisory' AND d.datname = current_database()`;
+      expect(await first?.query(locks)).toEqual([{ n: 0 }]);
     } finally {
       for (const each of opened) await each.destroy();
+      await empty.drop();
     }
   });
 });
