@@ -1,8 +1,9 @@
+import { AssertionError } from 'node:assert';
 import { isDeepStrictEqual } from 'node:util';
 import { checkedData } from './catalogue.js';
 import type { CommandClass } from './command.js';
 import { type Command, type DomainEvent, fold } from './decider.js';
-import { isAgonError } from './errors.js';
+import { type AgonError, isAgonError } from './errors.js';
 import type { Context } from './handle.js';
 
 /**
@@ -24,10 +25,15 @@ export function specification(context: Context) {
     return {
       when: (command: Command) => ({
         then(expected: readonly DomainEvent[]): void {
-          const events = decided(command);
-          if (!isDeepStrictEqual(plain(events), plain(expected))) {
-            throw new Error(`${command.type} gave\n${pretty(events)}\ninstead of\n${pretty(expected)}`);
+          let events: readonly DomainEvent[];
+          try {
+            events = decided(command);
+          } catch (error) {
+            if (!isRefusal(error)) throw error;
+            throw notSo(`${command.type} was refused with ${error.code}, and was to give\n${pretty(expected)}`, error);
           }
+          if (isDeepStrictEqual(plain(events), plain(expected))) return;
+          throw notSo(`${command.type} gave\n${pretty(events)}\ninstead of\n${pretty(expected)}`);
         },
         thenRefused(code: string): void {
           let events: readonly DomainEvent[];
@@ -35,9 +41,10 @@ export function specification(context: Context) {
             events = decided(command);
           } catch (error) {
             if (isAgonError(error, code)) return;
-            throw new Error(`${command.type} was refused, but not with ${code}`, { cause: error });
+            if (!isRefusal(error)) throw error;
+            throw notSo(`${command.type} was refused with ${error.code}, and not with ${code}`, error);
           }
-          throw new Error(`${command.type} was to be refused with ${code}, and gave\n${pretty(events)}`);
+          throw notSo(`${command.type} was to be refused with ${code}, and gave\n${pretty(events)}`);
         },
       }),
     };
@@ -47,6 +54,13 @@ export function specification(context: Context) {
 /** Whether this actor may send this command, as the command alone can tell. */
 export const allowed = (command: Command): boolean =>
   (command.constructor as unknown as CommandClass).spec.allow(command.meta.actor, command.data);
+
+/** An answer to the command, as against a fault in Agon itself. */
+const isRefusal = (error: unknown): error is AgonError => isAgonError(error) && !error.code.startsWith('INTERNAL');
+
+/** A claim of a specification that does not hold, as against an error of what it specifies. */
+const notSo = (message: string, cause?: Error): AssertionError =>
+  Object.assign(new AssertionError({ message }), cause === undefined ? {} : { cause });
 
 const plain = (events: readonly DomainEvent[]) => JSON.parse(JSON.stringify(events)) as unknown;
 const pretty = (events: readonly DomainEvent[]) => JSON.stringify(events, null, 2);
