@@ -12,6 +12,8 @@ describe('the relay', () => {
     const { checkpoints = new MemoryCheckpoints() } = options;
     await store.append('note-a', NO_STREAM, chain('note-a', options.count));
     const published: number[] = [];
+    /** Where the checkpoint stood while each batch was published. */
+    const meanwhile: number[] = [];
     const consumer = await relay({
       store,
       checkpoints,
@@ -19,15 +21,17 @@ describe('the relay', () => {
       batchSize: 2,
       publish: async (events) => {
         published.push(...events.map((event) => event.position));
+        meanwhile.push(await checkpoints.load('relay'));
       },
     });
-    return { store, checkpoints, published, consumer };
+    return { store, checkpoints, published, meanwhile, consumer };
   };
 
   it('publishes the log in order, and its checkpoint follows', async () => {
-    const { published, consumer, checkpoints, store } = await start({ count: 5 });
+    const { published, meanwhile, consumer, checkpoints, store } = await start({ count: 5 });
     await until(() => consumer.position() === 5);
     expect(published).toEqual([1, 2, 3, 4, 5]);
+    expect(meanwhile).toEqual([0, 2, 4]);
     await consumer.stop();
     expect(await checkpoints.load('relay')).toBe(5);
     await store.close();

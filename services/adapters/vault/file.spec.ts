@@ -61,12 +61,12 @@ describe('a vault', () => {
     cpSync(paths.people, copy, { recursive: true });
     await vault.erase(id);
     await vault.erase(id);
-    expect(await vault.read(id)).toBeUndefined();
+    await expect(vault.read(id)).resolves.toBeUndefined();
     expect(await vault.find(subject)).toBeUndefined();
     rmSync(paths.people, { recursive: true });
     cpSync(copy, paths.people, { recursive: true });
     const restored = new FileVault(paths);
-    expect(await restored.read(id)).toBeUndefined();
+    await expect(restored.read(id)).resolves.toBeUndefined();
     expect(await restored.read(other)).toMatchObject({ accountId: 'bob' });
     // The same id, should it ever come again, has another key: the old record stays closed.
     await restored.write(id, { ...ada, email: 'new@example.org' });
