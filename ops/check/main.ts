@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { exit, stdout } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { packageRoot } from '../version.js';
-import { unfit } from './mutants/index.js';
+import { unfit } from './faults/index.js';
 import { protoFaults } from './proto.js';
 import { schemaDrift } from './schemas.js';
 import { untidy } from './tidy.js';

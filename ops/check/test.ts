@@ -83,10 +83,15 @@ async function tier(name: string, args: readonly string[] = []): Promise<Outcome
   };
 }
 
-/** Another program of this folder, which closes with how many passed, failed and were skipped. */
+/** Another program of this folder, which leaves in AGON_REPORT how many passed, and what failed or was skipped. */
 async function program(name: string): Promise<Outcome> {
-  const good = await run(join(packageRoot, 'dist', 'ops', 'check', `${name}.js`), []);
-  return { passed: good ? 1 : 0, failed: good ? [] : [`npm run ${name}: see above`], skipped: [] };
+  const report = join(work, `${name}.json`);
+  const good = await run(join(packageRoot, 'dist', 'ops', 'check', `${name}.js`), [], { AGON_REPORT: report });
+  const broken = `npm run ${name}: see above`;
+  if (!existsSync(report)) return { passed: 0, failed: [broken], skipped: [] };
+  const { passed, failed, skipped } = JSON.parse(readFileSync(report, 'utf8')) as Outcome;
+  const named = !good && failed.length + skipped.length === 0 ? [broken] : failed;
+  return { passed, failed: named, skipped };
 }
 
 async function coverage(): Promise<Outcome> {

@@ -103,7 +103,7 @@ describe('the configuration', () => {
     ['the highest rake', [{ rakeBps: 1500 }], { rakeBps: 1500 }],
     ['the largest port', [{ port: 65_535 }], { port: 65_535 }],
     ['variables of others', [{}, { PATH: '/bin', AGONY: 'x' }], { port: 4600 }],
-    ['reserved variables', [{}, { AGON_TOKEN: 'secret', AGON_MUTANT: '1', AGON_REQUIRE_ENGINES: '1' }], { port: 4600 }],
+    ['reserved variables', [{}, { AGON_TOKEN: 'secret', AGON_REQUIRE_ENGINES: '1' }], { port: 4600 }],
   ])('takes %s', (_what, args, expected) => {
     expect(parseConfig(...args)).toMatchObject(expected);
   });

@@ -338,7 +338,7 @@ export function parseConfig(
   env: Record<string, string | undefined> = {},
 ): Config {
   const known = new Set<string>(environmentNames);
-  const reserved = new Set(['AGON_REQUIRE_ENGINES', 'AGON_MUTANT', 'AGON_TOKEN', 'AGON_KEY', ...OF_THE_CLIENT]);
+  const reserved = new Set(['AGON_REQUIRE_ENGINES', 'AGON_TOKEN', 'AGON_KEY', ...OF_THE_CLIENT]);
   for (const name of Object.keys(env)) {
     if (name.startsWith('AGON_') && !known.has(name) && !reserved.has(name)) {
       throw new AgonError('CONFIG.UNKNOWN', `${name} is not a setting of Agon. Known: ${[...known].join(', ')}.`);

@@ -1,0 +1,120 @@
+import { writeFileSync } from 'node:fs';
+import { env, exit, stderr, stdout } from 'node:process';
+import { parseArgs } from 'node:util';
+import { type Fault, faults } from './faults/index.js';
+import { Lane } from './faults/lane.js';
+import { judge, type Verdict, whyUnfitToJudge } from './faults/verdict.js';
+
+const USAGE = `usage: npm run faults -- [name]... [--file path]... [--list]
+
+Plants one deliberate fault after the other and runs the spec file that has to notice it.
+
+  name         only faults whose name contains this text
+  --file path  only faults of files, or guarded by spec files, whose path contains this text
+  --list       names them and runs nothing
+`;
+
+interface Judged {
+  readonly fault: Fault;
+  readonly verdict: Verdict;
+}
+
+const say = (text: string) => stdout.write(`${text}\n`);
+
+interface Question {
+  readonly wanted: readonly Fault[];
+  readonly list: boolean;
+  readonly help: boolean;
+}
+
+/** What was asked for; throws if that is not understood. */
+function asked(): Question {
+  const options = {
+    file: { type: 'string', multiple: true },
+    list: { type: 'boolean' },
+    help: { type: 'boolean' },
+  } as const;
+  const { values, positionals } = parseArgs({ options, allowPositionals: true });
+  const wanted = faults.filter(
+    ({ name, file, spec }) =>
+      (positionals.length === 0 || positionals.some((text) => name.includes(text))) &&
+      (values.file ?? ['']).some((text) => file.includes(text) || spec.includes(text)),
+  );
+  if (wanted.length === 0) throw new Error('no fault is called that, or is in such a file');
+  return { wanted, list: values.list ?? false, help: values.help ?? false };
+}
+
+/** Judges the faults that one spec file guards, after a look at whether that file can judge. */
+async function judgeAll(lane: Lane, spec: string, group: readonly Fault[]): Promise<Judged[]> {
+  const startedMs = performance.now();
+  const unfit = whyUnfitToJudge((await lane.run(spec)).run);
+  say(`${spec} (baseline ${secondsSince(startedMs)})`);
+  const judged: Judged[] = [];
+  for (const fault of group) {
+    const faultStartedMs = performance.now();
+    const verdict = unfit ?? (await tried(lane, fault));
+    const why = verdict.kind === 'killed' ? '' : `: ${verdict.why}`;
+    say(`  ${verdict.kind.padEnd(11)} ${fault.name} (${secondsSince(faultStartedMs)})${why}`);
+    judged.push({ fault, verdict });
+  }
+  return judged;
+}
+
+async function tried(lane: Lane, fault: Fault): Promise<Verdict> {
+  const { run, planted } = await lane.run(fault.spec, fault);
+  return judge(run, planted);
+}
+
+const secondsSince = (startedMs: number) => `${((performance.now() - startedMs) / 1000).toFixed(1)} s`;
+
+/** Names everything that was not killed, and closes with one line; AGON_REPORT gets the same for whoever started this. */
+function close(judged: readonly Judged[]): number {
+  const required = env.AGON_REQUIRE_ENGINES === '1';
+  const of = (kinds: readonly string[]) => judged.filter(({ verdict }) => kinds.includes(verdict.kind));
+  const texts = (some: readonly Judged[]) =>
+    some.map(({ fault, verdict }) => `${fault.name}: ${verdict.kind}, ${verdict.why}`);
+  const killed = of(['killed']);
+  const skipped = of(['skipped']);
+  const failed = judged.filter((each) => !killed.includes(each) && !skipped.includes(each));
+  say('');
+  for (const text of texts(skipped))
+    say(`SKIPPED ${text}${required ? ' (AGON_REQUIRE_ENGINES=1: this is a failure)' : ''}`);
+  for (const text of texts(failed)) say(`FAILED ${text}`);
+  const failures = failed.length + (required ? skipped.length : 0);
+  const counts = { passed: killed.length, failed: texts(failed), skipped: texts(skipped) };
+  if (env.AGON_REPORT) writeFileSync(env.AGON_REPORT, JSON.stringify(counts));
+  say(`${killed.length} passed, ${failures} failed, ${skipped.length} skipped`);
+  return failures === 0 ? 0 : 1;
+}
+
+async function judgeGroups(wanted: readonly Fault[]): Promise<Judged[]> {
+  const lane = new Lane();
+  const judged: Judged[] = [];
+  for (const spec of new Set(wanted.map((fault) => fault.spec))) {
+    judged.push(
+      ...(await judgeAll(
+        lane,
+        spec,
+        wanted.filter((fault) => fault.spec === spec),
+      )),
+    );
+  }
+  await lane.close();
+  return judged;
+}
+
+async function main(): Promise<number> {
+  let question: Question;
+  try {
+    question = asked();
+  } catch (error) {
+    stderr.write(`${(error as Error).message}\n\n${USAGE}`);
+    return 2;
+  }
+  if (question.help) say(USAGE);
+  else if (question.list) for (const { name, file, spec } of question.wanted) say(`${name}: ${file}, ${spec}`);
+  else return close(await judgeGroups(question.wanted));
+  return 0;
+}
+
+exit(await main());
