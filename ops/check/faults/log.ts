@@ -2,9 +2,6 @@ import { type Fault, faultsOf } from './fault.js';
 
 /** What was recorded stays as it was, is recorded once, and reaches every reader once and in order. */
 export const logFaults: readonly Fault[] = [
-  ...faultsOf('services/adapters/store/gate.ts', 'services/adapters/store/gate.spec.ts', [
-    ['commit while others open the log', 'if (!this.env) return commit();', 'if (this.folder) return commit();'],
-  ]),
   ...faultsOf('services/adapters/store/append-rules.ts', 'services/adapters/store/memory.spec.ts', [
     ['skip the revision check', 'if (revision !== expectedRevision) return false;', ''],
   ]),
@@ -43,7 +40,7 @@ export const logFaults: readonly Fault[] = [
       'if (crc32(block.subarray(CHECKED_FROM)) < 0)',
     ],
   ]),
-  ...faultsOf('services/adapters/store/lmdb.ts', 'services/adapters/store/lmdb.spec.ts', [
+  ...faultsOf('services/adapters/store/lmdb.ts', 'services/adapters/store/lmdb-damage.spec.ts', [
     [
       'acknowledge without writing',
       'this.log.put(at, block, { noOverwrite: true })',

@@ -21,9 +21,6 @@ export const sandboxFaults: readonly Fault[] = [
   ...faultsOf('sandbox-runner/bundles/tar.ts', 'sandbox-runner/bundles/bundles.spec.ts', [
     ['take a link out of an archive for a file', "'2': 'link',", "'2': 'file',"],
   ]),
-  ...faultsOf('sandbox-runner/drivers/bubblewrap.ts', 'sandbox-runner/drivers/process.int.spec.ts', [
-    ['leave the entrances of its cgroups open to a sandbox', 'index}>&- || exit 125', 'index}>&2 || exit 125'],
-  ]),
   ...faultsOf('sandbox-runner/egress/target.ts', 'sandbox-runner/egress/policy.spec.ts', [
     [
       'reach the inside by a name',
