@@ -38,9 +38,6 @@ export const authorisationFaults: readonly Fault[] = [
   ...faultsOf('services/adapters/vault/file.ts', 'services/adapters/vault/file.spec.ts', [
     ['keep the key of a person who was erased', 'await rm(key, { force: true });', ''],
   ]),
-  ...faultsOf('gateway/auth/directory.ts', 'gateway/auth/sign-in.int.spec.ts', [
-    ['make operators of those who have one factor', "&& twoFactors ? staff : 'owner'", "? staff : 'owner'"],
-  ]),
   ...faultsOf('gateway/auth/actor.ts', 'gateway/access.int.spec.ts', [
     [
       'let a key do what no scope names',
