@@ -308,6 +308,34 @@ describe('whoever breaks off', () => {
     }
   });
 
+  it('an upstream or an agent, in the middle of an answer: whoever was first is written down', async () => {
+    const sockets: Socket[] = [];
+    const server = createServer((socket) => {
+      sockets.push(socket.on('error', () => {}));
+      socket.once('data', () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n${'x'.repeat(500)}`));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closers.push(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const place = `upstream.test:${port}`;
+    const tunnel = `CONNECT ${place} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n`;
+    for (const [text, byUpstream, byAgent] of [
+      [get(`http://${place}/`), 'EGRESS.UPSTREAM_FAILED', 'EGRESS.GONE'],
+      // Who leaves a tunnel ends it, and that is all that there is to it.
+      [tunnel, 'EGRESS.UPSTREAM_FAILED', ''],
+    ] as const) {
+      const { say, entries } = await proxyFor({ allow: [{ host: 'upstream.test', port, allowPrivate: true }] });
+      const cut = say(text);
+      await vi.waitFor(() => expect(sockets).toHaveLength(1));
+      setTimeout(() => sockets.pop()?.resetAndDestroy(), 20);
+      expect(await cut).toMatch(/xxx$/);
+      await vi.waitFor(() => expect(entries).toMatchObject([{ status: 200, code: byUpstream }]));
+      expect(await say(text, /xxx$/)).toMatch(/xxx$/);
+      await vi.waitFor(() => expect(entries[1]).toMatchObject({ status: 200, code: byAgent }));
+      sockets.pop()?.destroy();
+    }
+  });
+
   it('an agent, at any byte of what it says: the next is served', async () => {
     const up = await upstream(false);
     const { opened, say } = await proxyFor({

@@ -65,6 +65,7 @@ export function blotting(forms: readonly Buffer[]): Transform {
   });
 }
 
+export const gone = (): Refusal => new Refusal('GONE', 499, 'The agent went away.');
 export const tooSlow = (what: string): Refusal => new Refusal('TOO_SLOW', 408, `It took too long: ${what}.`);
 
 const untrusted = /^(CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS_CERT|ERR_SSL_)/;

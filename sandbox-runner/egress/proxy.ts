@@ -7,10 +7,10 @@ import {
 } from 'node:http';
 import { connect as netConnect, type Socket } from 'node:net';
 import { type Duplex, Transform } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { finished, pipeline } from 'node:stream/promises';
 import { connect as tlsConnect } from 'node:tls';
 import type { Caller, EgressEntry } from './log.js';
-import { assertFraming, blot, blotting, endToEnd, explain, explained, refusalOf, tooSlow } from './message.js';
+import { assertFraming, blot, blotting, endToEnd, explain, explained, gone, refusalOf, tooSlow } from './message.js';
 import { fillSecrets, type Grant, type Rule } from './policy.js';
 import { addressOf, Refusal, type Resolve, ruleFor, type Wanted, wantedOf } from './target.js';
 
@@ -29,6 +29,7 @@ class Visit {
   wanted: Wanted | undefined;
   /** The connection to the upstream below any TLS, where bytes are counted. */
   wire: Socket | undefined;
+  /** Fires with the first thing that went wrong: all that breaks because of it is no cause of its own. */
   readonly abort = new AbortController();
   timer: NodeJS.Timeout | undefined;
 
@@ -43,6 +44,16 @@ class Visit {
 
   get bytesOut(): number {
     return this.wire?.bytesWritten ?? 0;
+  }
+
+  /** To be called where something goes wrong, before any stream is taken down. */
+  break(error: unknown): void {
+    this.abort.abort(refusalOf(error));
+  }
+
+  /** What went wrong first; what is handed in, if nothing did. */
+  cause(error: unknown): Refusal {
+    return refusalOf(this.abort.signal.aborted ? this.abort.signal.reason : error);
   }
 }
 
@@ -110,7 +121,7 @@ export class EgressProxy {
     const over = new Refusal('CLOSED', 503, 'The match is over.');
     // Ended here and now, so that all of it is in the sums when this returns.
     for (const visit of [...this.#visits]) {
-      visit.abort.abort(over);
+      visit.break(over);
       this.#end(visit, over.status, over);
     }
     // Also those that the server has handed over to a tunnel, or that an agent keeps half open.
@@ -154,7 +165,7 @@ export class EgressProxy {
     const { grant, resolve, authorities } = this.#options;
     const { requests, connectMs, totalMs } = grant.caps;
     const { signal } = visit.abort;
-    visit.timer = setTimeout(() => visit.abort.abort(tooSlow(`longer than ${totalMs} ms`)), totalMs);
+    visit.timer = setTimeout(() => visit.break(tooSlow(`longer than ${totalMs} ms`)), totalMs);
     if (this.#count > requests)
       throw new Refusal('TOO_MANY_REQUESTS', 429, `${requests} requests are all that is allowed.`);
     assertFraming(request);
@@ -185,13 +196,13 @@ export class EgressProxy {
     const visit = this.#begin(request.method);
     response.shouldKeepAlive = false;
     for (const side of [request, response]) side.on('error', () => {});
-    response.on('close', () => visit.abort.abort(new Refusal('GONE', 499, 'The agent went away.')));
+    response.on('close', () => visit.break(gone()));
     let status = 0;
     try {
       this.#assertRoom(Number(request.headers['content-length'] ?? 0));
       const { rule, upstream, target } = await this.#reach(visit, request);
       const answer = await this.#ask(visit, rule, upstream, target, request);
-      answer.on('error', () => {});
+      answer.on('error', (error) => visit.break(error));
       status = answer.statusCode ?? 502;
       const secret = rule.headers !== undefined;
       if (secret && !/^(identity)?$/.test(answer.headers['content-encoding'] ?? '')) {
@@ -203,18 +214,24 @@ export class EgressProxy {
       }
       const head = endToEnd(answer.rawHeaders).flatMap(([name, value]) => [name, this.#redact(value)]);
       response.writeHead(status, head);
-      const meter = this.#meter(() => this.#assertIn());
-      await pipeline(answer, meter, blotting(this.#secretForms), response);
+      const meter = this.#meter(visit, () => this.#assertIn());
+      // The agent's side stays open whatever happens: first it is written down, then the agent may notice.
+      await pipeline(answer, meter, blotting(this.#secretForms), response, { end: false });
+      response.end();
+      await finished(response);
       this.#end(visit, status);
     } catch (error) {
-      const refusal = refusalOf(visit.abort.signal.aborted ? visit.abort.signal.reason : error);
-      if (response.headersSent || response.destroyed) response.destroy();
-      else {
-        status = refusal.status;
-        const body = explain(refusal);
-        response.writeHead(status, { ...explained(refusal), 'content-length': Buffer.byteLength(body) }).end(body);
+      const refusal = visit.cause(error);
+      const cut = response.headersSent || response.destroyed;
+      this.#end(visit, (cut && status) || refusal.status, refusal);
+      if (cut) {
+        response.destroy();
+        return;
       }
-      this.#end(visit, status || refusal.status, refusal);
+      const body = explain(refusal);
+      response
+        .writeHead(refusal.status, { ...explained(refusal), 'content-length': Buffer.byteLength(body) })
+        .end(body);
     }
   }
 
@@ -253,7 +270,7 @@ export class EgressProxy {
       maxHeaderSize: caps.headerBytes,
       signal: visit.abort.signal,
     });
-    upstream.setTimeout(caps.idleMs, () => visit.abort.abort(tooSlow(`nothing for ${caps.idleMs} ms`)));
+    upstream.setTimeout(caps.idleMs, () => visit.break(tooSlow(`nothing for ${caps.idleMs} ms`)));
     // Whoever breaks off may do so twice; the first time is enough.
     outgoing.on('error', () => {});
     const answered = new Promise<IncomingMessage>((resolve, reject) => {
@@ -262,25 +279,23 @@ export class EgressProxy {
     });
     const sent = pipeline(
       request,
-      this.#meter((chunk) => this.#assertRoom(chunk.length)),
+      this.#meter(visit, (chunk) => this.#assertRoom(chunk.length)),
       outgoing,
     );
     // An upstream may well answer before it has read everything.
-    sent.catch((error: unknown) => {
-      if (error instanceof Refusal) visit.abort.abort(error);
-    });
+    sent.catch(() => {});
     return answered;
   }
 
   async #tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     const visit = this.#begin('CONNECT');
-    client.on('error', () => {});
-    client.on('close', () => visit.abort.abort(new Refusal('GONE', 499, 'The agent went away.')));
+    for (const end of ['error', 'close']) client.on(end, () => visit.break(gone()));
     let status = 0;
     try {
       const { upstream } = await this.#reach(visit, request);
       const { idleMs } = this.#options.grant.caps;
-      upstream.setTimeout(idleMs, () => visit.abort.abort(tooSlow(`nothing for ${idleMs} ms`)));
+      upstream.setTimeout(idleMs, () => visit.break(tooSlow(`nothing for ${idleMs} ms`)));
+      upstream.on('error', (error) => visit.break(error));
       client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
       status = 200;
       this.#assertRoom(head.length);
@@ -288,18 +303,18 @@ export class EgressProxy {
       await Promise.all([
         pipeline(
           client,
-          this.#meter((chunk) => this.#assertRoom(chunk.length)),
+          this.#meter(visit, (chunk) => this.#assertRoom(chunk.length)),
           upstream,
         ),
         pipeline(
           upstream,
-          this.#meter(() => this.#assertIn()),
+          this.#meter(visit, () => this.#assertIn()),
           client,
         ),
       ]);
       this.#end(visit, status);
     } catch (error) {
-      const refusal = refusalOf(error instanceof Refusal ? error : (visit.abort.signal.reason ?? error));
+      const refusal = visit.cause(error);
       if (status === 0) this.#refuseBare(visit, client, refusal);
       else client.destroy();
       this.#end(visit, status, refusal.code === 'EGRESS.GONE' ? undefined : refusal);
@@ -352,13 +367,14 @@ export class EgressProxy {
     }
   }
 
-  #meter(assert: (chunk: Buffer) => void): Transform {
+  #meter(visit: Visit, assert: (chunk: Buffer) => void): Transform {
     return new Transform({
       transform(chunk: Buffer, _encoding, done) {
         try {
           assert(chunk);
           done(null, chunk);
         } catch (error) {
+          visit.break(error);
           done(error as Error);
         }
       },
