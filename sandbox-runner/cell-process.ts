@@ -72,6 +72,8 @@ export class CellProcess {
       env: { TZ: 'UTC', ...environment(options.open ? ['PATH', 'HOME', 'SystemRoot'] : ['SystemRoot']) },
       // The fourth place is `markerFd` on the other side.
       stdio: ['ignore', 'ignore', 'pipe', this.#markersFd, 'ipc'],
+      // In a process group of its own: Ctrl-C and a terminal that closes are ours to hear. The match in hand is played on.
+      detached: true,
     });
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#errors = (this.#errors + text).slice(-2_000);

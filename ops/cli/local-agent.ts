@@ -46,7 +46,9 @@ class PythonAgent implements LocalAgent {
   #ended = false;
 
   constructor(path: string) {
-    this.#child = spawn('python3', ['-u', '-c', SHIM, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+    // In a process group of its own: Ctrl-C is ours to hear. Its input ends with us, and so does it.
+    const args = ['-u', '-c', SHIM, path];
+    this.#child = spawn('python3', args, { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
     const end = (how: string) => {
       this.#ended = true;
       for (const { reject } of this.#asked.splice(0)) reject(broken(how));

@@ -188,6 +188,10 @@ function launch(postgres: string, folder: string, data: string, own: Record<stri
   closeSync(log);
   // A server that could not even be spawned is noticed by whoever waits for it to be ready.
   child.on('error', () => {});
+  // Where we end without stopping it, at a second Ctrl-C for instance, it is told to end, and does so without us.
+  const leave = () => void child.kill('SIGINT');
+  process.on('exit', leave);
+  child.once('exit', () => process.off('exit', leave));
   return child;
 }
 

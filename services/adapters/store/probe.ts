@@ -19,6 +19,8 @@ export async function probe(
   const child = spawn(process.execPath, [reader, folder, mode], {
     stdio: ['ignore', 'pipe', 'ignore'],
     env: {},
+    // In a process group of its own: a Ctrl-C would end it, and that would look like damage.
+    detached: true,
   });
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => {
