@@ -27,8 +27,9 @@ export function untilSignal(): { signal: AbortSignal; done: Promise<void> } {
     // Shells, terminals and npm each send it when the terminal closes: nobody is in a hurry who sends it again.
     process.on('SIGHUP', stop);
     whenNpmEnds(stop);
+    // Whoever reads us has gone, or there is no terminal any more: that is no reason to end without draining.
+    stdout.removeAllListeners('error').on('error', stop);
+    stderr.on('error', () => {});
   });
-  // There may be no terminal left to write to. That must not keep us from draining.
-  for (const stream of [stdout, stderr]) stream.on('error', () => {});
   return { signal: stopping.signal, done };
 }
