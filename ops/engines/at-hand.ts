@@ -9,7 +9,8 @@ import { whyNoRedis } from './redis.js';
 import { whyNoSchemathesis } from './schemathesis.js';
 import { whyNoStripeMock } from './stripe-mock.js';
 
-function whyNoChdb(): string | undefined {
+/** Why ClickHouse cannot run here; undefined when it can. */
+export function whyNoChdb(): string | undefined {
   try {
     createRequire(import.meta.url).resolve('chdb/connection');
     return undefined;
