@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import {
   cpSync,
   existsSync,
+  linkSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -266,15 +268,23 @@ export function clone(to: string): void {
   spawnSync('git', ['init', '--quiet'], { cwd: to });
 }
 
-/**
- * Another folder that goes on from one: with all that was done there, or only with what was installed and built. The
- * packages are shared.
- */
+/** Another folder that goes on from one: with all that was done there, or only with what was installed and built. */
 export function goOnFrom(from: string, to: string, what: 'all' | 'build'): void {
   if (what === 'build') clone(to);
   mkdirSync(to, { recursive: true });
   const entries = what === 'build' ? ['dist'] : readdirSync(from).filter((name) => name !== 'node_modules');
   // With owners: what PostgreSQL keeps is not root's, where root starts it.
   execFileSync('cp', ['-a', ...entries.map((name) => join(from, name)), to]);
-  symlinkSync(join(from, 'node_modules'), join(to, 'node_modules'));
+  linkAll(join(from, 'node_modules'), join(to, 'node_modules'));
+}
+
+/** The same files under other names: a second copy of the packages takes a second, and no room. */
+function linkAll(from: string, to: string): void {
+  mkdirSync(to);
+  for (const each of readdirSync(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, each.name), join(to, each.name)];
+    if (each.isDirectory()) linkAll(source, target);
+    else if (each.isSymbolicLink()) symlinkSync(readlinkSync(source), target);
+    else linkSync(source, target);
+  }
 }
