@@ -251,7 +251,7 @@ function kill({ pid }: ChildProcess, signal: NodeJS.Signals): void {
 function told({ page, line }: Running['block'], at: number, script: string, what: string, log: string): string {
   const command = script.split('\n')[at - 1] ?? '';
   const output = readFileSync(log, 'utf8').trimEnd().split('\n').slice(-OUTPUT_LINES_SHOWN);
-  return `${page}:${line + at - 1}: ${command}\n${what}:\n${output.join('\n')}`;
+  return `${page}:${line + at - 1}: "${command}" ${what}:\n${output.join('\n')}`;
 }
 
 /** The project as git has it or would, as a reader's clone. */
