@@ -7,6 +7,7 @@ import { verifyStore } from '../../ops/cli/verify.js';
 import { ownCertificate } from '../../ops/embedded/certificate.js';
 import { toWire } from '../../proto/eventstore.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
+import { connect as connectTo } from '../../services/adapters/store/eventstoredb-client.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { until } from '../../services/adapters/store/subscription.contract.js';
 import { chain } from '../../services/kernel/fixtures.js';
@@ -15,7 +16,7 @@ import { type Door, KEYS, openDoor } from './door.contract.js';
 import { linearTest } from './filter.js';
 import { reachedBy } from './server.js';
 
-const { EventStoreDBClient: Client, jsonEvent, binaryEvent, eventTypeFilter, streamNameFilter } = db;
+const { jsonEvent, binaryEvent, eventTypeFilter, streamNameFilter } = db;
 const folder = mkdtempSync(join(tmpdir(), 'agon-door-'));
 const certFile = join(folder, 'door.crt');
 const tls = ownCertificate(certFile, join(folder, 'door.key'), '127.0.0.1', Date.now());
@@ -30,7 +31,7 @@ let reader: EventStoreDBClient;
 const clients: EventStoreDBClient[] = [];
 
 const connect = (key: string, scheme = 'esdb') => {
-  const client = Client.connectionString(`${scheme}://any:${key}@${door.address}?tlsCAFile=${certFile}`);
+  const client = connectTo({ url: `${scheme}://any:${key}@${door.address}?tlsCAFile=${certFile}`, prefix: '' });
   clients.push(client);
   return client;
 };
@@ -370,7 +371,7 @@ describe("the official client's subscriptions", () => {
 
 describe('what the door refuses', () => {
   it.each([
-    ['without a key', () => Client.connectionString(`esdb://${door.address}?tlsCAFile=${certFile}`)],
+    ['without a key', () => connectTo({ url: `esdb://${door.address}?tlsCAFile=${certFile}`, prefix: '' })],
     ['with a key that nobody has', () => connect('wrong')],
   ])('reads and appends %s', async (_what, open) => {
     const client = open();
@@ -470,7 +471,7 @@ describe('finding the door', () => {
   it('works without a certificate of its own only if it is told which one to trust', async () => {
     const other = join(folder, 'other.crt');
     writeFileSync(other, ownCertificate(join(folder, 'b.crt'), join(folder, 'b.key'), '127.0.0.1', Date.now()).cert);
-    const client = Client.connectionString(`esdb://any:${KEYS.reader}@${door.address}?tlsCAFile=${other}`);
+    const client = connectTo({ url: `esdb://any:${KEYS.reader}@${door.address}?tlsCAFile=${other}`, prefix: '' });
     clients.push(client);
     await expect(collected(client.readAll())).rejects.toMatchObject({ type: 'unavailable' });
   });

@@ -14,6 +14,7 @@ import {
   RevokeApiKey,
   SetMember,
 } from '../../services/accounts/index.js';
+import { connect as connectTo } from '../../services/adapters/store/eventstoredb-client.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { until } from '../../services/adapters/store/subscription.contract.js';
 import {
@@ -28,7 +29,7 @@ import {
 import { folderLayout } from './data-folder.js';
 import { type OpenDoor, openEventStoreDoor } from './eventstore.js';
 
-const { EventStoreDBClient: Client, jsonEvent } = db;
+const { jsonEvent } = db;
 
 describe("the arena's API keys at the door of the log", () => {
   let folder: string;
@@ -71,7 +72,7 @@ describe("the arena's API keys at the door of the log", () => {
   /** The official client, with this key as its password. */
   const connect = (key: string) => {
     const trust = folderLayout(folder).eventstoreCert;
-    const client = Client.connectionString(`esdb://any:${key}@${door.address}?tlsCAFile=${trust}`);
+    const client = connectTo({ url: `esdb://any:${key}@${door.address}?tlsCAFile=${trust}`, prefix: '' });
     clients.push(client);
     return client;
   };

@@ -8,6 +8,7 @@ import {
   type WhoAmIResponse,
 } from '../../proto/gen/agon/arena/v1/arena.js';
 import { arenaError } from './errors.js';
+import { namingNoAddress } from './tls.js';
 
 export interface ArenaOptions {
   /** host:port of the arena's door for agents. */
@@ -49,7 +50,7 @@ export class Arena {
   readonly #key: string;
 
   constructor({ arena, key, tls }: ArenaOptions) {
-    const secured = tls ? credentials.createSsl(tls.ca ?? null, tls.key ?? null, tls.cert ?? null) : undefined;
+    const secured = tls && namingNoAddress(credentials.createSsl(tls.ca ?? null, tls.key ?? null, tls.cert ?? null));
     this.#client = new ArenaServiceClient(arena, secured ?? credentials.createInsecure(), {
       'grpc.keepalive_time_ms': 20_000,
       // A connection of its own: an arena lets only so many streams share one.
