@@ -265,9 +265,15 @@ describe('subscriptions over WebSocket', () => {
   it('let go of one who is told to leave and does not', async () => {
     const raw = rawSocket(await serve({ limits: { goodbyeMs: 100 } }));
     await raw.open;
+    await expect.poll(() => raw.heard).toEqual([{ type: 'connection_ack' }]);
     raw.socket._socket.pause();
-    await servers.splice(0)[0]!.close();
+    const [fastify] = servers.splice(0);
+    await fastify!.close();
+    const connections = await new Promise((resolve) => fastify!.server.getConnections((_, count) => resolve(count)));
+    expect(connections).toBe(0);
     raw.socket.terminate();
+    await raw.closed;
+    expect(raw.heard).toHaveLength(1);
   });
 
   it('and nothing else: queries go by POST', async () => {
@@ -414,6 +420,7 @@ describe('what changes all the time', () => {
     let [value, looks] = [0, 0];
     let changed = () => {};
     const heard: number[] = [];
+    const errors: unknown[] = [];
     const look = async () => {
       looks += 1;
       return value;
@@ -424,7 +431,7 @@ describe('what changes all the time', () => {
         changed = () => {};
       };
     };
-    const stop = newest(look, (told) => heard.push(told), { restMs: 1, onError: () => {}, on });
+    const stop = newest(look, (told) => heard.push(told), { restMs: 1, onError: (e) => errors.push(e), on });
     await expect.poll(() => heard).toEqual([0]);
     for (value = 1; value < 100; value++) changed();
     await expect.poll(() => heard.at(-1)).toBe(100);
@@ -432,6 +439,8 @@ describe('what changes all the time', () => {
     changed();
     stop();
     expect(heard.filter((each) => each === 100)).toHaveLength(1);
+    expect(heard).toEqual([...heard].sort((a, b) => a - b));
+    expect(errors).toEqual([]);
   });
 
   it('is looked at once for all who listen, and not when nobody does', () => {

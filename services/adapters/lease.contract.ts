@@ -12,20 +12,23 @@ export function leaseContract(name: string, open: () => Lease): void {
       let holders = 0;
       let most = 0;
       const tokens: number[] = [];
+      const lost: AbortSignal[] = [];
       const work = async () => {
         const held = await lease.acquire(never);
         holders += 1;
         most = Math.max(most, holders);
         tokens.push(held.token);
+        lost.push(held.lost);
         await sleep(1);
-        expect(held.lost.aborted).toBe(false);
         holders -= 1;
         await held.release();
       };
       await Promise.all([work(), work(), work(), work()]);
-      expect(most).toBe(1);
-      expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
-      expect(new Set(tokens).size).toBe(4);
+      expect({ most, holders }).toEqual({ most: 1, holders: 0 });
+      // In the order in which they were held, each greater than the one before.
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+      expect(tokens).toHaveLength(4);
+      expect(lost.map(({ aborted }) => aborted)).toEqual([false, false, false, false]);
     });
 
     it('is no longer waited for by those who were told to stop', async () => {
@@ -34,11 +37,19 @@ export function leaseContract(name: string, open: () => Lease): void {
       const stopping = new AbortController();
       const waiting = lease.acquire(stopping.signal);
       stopping.abort();
-      await expect(waiting).rejects.toThrow();
+      await expect(waiting).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }));
       await held.release();
-      await (await lease.acquire(never)).release();
-      await expect(lease.acquire(stopping.signal)).rejects.toThrow();
-      await (await lease.acquire(never)).release();
+      const tokens = [held.token];
+      const again = async () => {
+        const next = await lease.acquire(never);
+        tokens.push(next.token);
+        await next.release();
+      };
+      await again();
+      await expect(lease.acquire(stopping.signal)).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }));
+      await again();
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+      expect(tokens).toHaveLength(3);
     });
   });
 }

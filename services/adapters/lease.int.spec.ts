@@ -76,23 +76,28 @@ if (missing) {
       for (const held of [first, second]) await held.release();
     });
 
-    it('counts as lost before it can be another one’s when Redis no longer answers', async () => {
-      const away = await startRedis({ folder: folder });
-      const client = new Redis(away.port, '127.0.0.1', { maxRetriesPerRequest: null });
-      client.on('error', () => {});
-      const troubles: unknown[] = [];
-      const lease = new RedisLease({
-        redis: client,
-        name: 'x',
-        ids: randomIds,
-        ttlMs: 300,
-        onTrouble: (e) => troubles.push(e),
-      });
-      const held: HeldLease = await lease.acquire(never);
-      await away.stop();
-      await until(() => held.lost.aborted);
-      await held.release();
-      client.disconnect();
-    });
+    it.each([
+      ['asks again for as long as it takes', { maxRetriesPerRequest: null }, []],
+      ['gives up at once', { enableOfflineQueue: false, retryStrategy: null }, [expect.any(Error)]],
+    ] as const)(
+      'counts as lost before it can be another one’s when Redis no longer answers a client that %s',
+      async (_how, options, told) => {
+        const away = await startRedis({ folder: folder });
+        const client = new Redis(away.port, '127.0.0.1', { ...options, lazyConnect: true });
+        client.on('error', () => {});
+        await client.connect();
+        const troubles: unknown[] = [];
+        const onTrouble = (error: unknown) => troubles.push(error);
+        const lease = new RedisLease({ redis: client, name: 'x', ids: randomIds, ttlMs: 300, onTrouble });
+        const held: HeldLease = await lease.acquire(never);
+        expect(troubles).toEqual([]);
+        await away.stop();
+        await until(() => held.lost.aborted);
+        await held.release();
+        // A question that goes unanswered is waited for; one that is refused is told.
+        expect(troubles.slice(0, 1)).toEqual(told);
+        client.disconnect();
+      },
+    );
   });
 }
