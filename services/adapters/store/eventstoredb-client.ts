@@ -5,12 +5,18 @@ import type { StreamsClient } from '@eventstore/db-client/generated/streams_grpc
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import type { ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
-import type { CallOptions, Channel, ChannelCredentials, ClientReadableStream, Metadata } from '@grpc/grpc-js';
+import {
+  type CallOptions,
+  type Channel,
+  type ClientReadableStream,
+  credentials as grpcCredentials,
+  type Metadata,
+} from '@grpc/grpc-js';
 import { namingNoAddress } from '../../../sdk/typescript/tls.js';
 import { AgonError } from '../../kernel/index.js';
 import { type Address, shownAddress } from './eventstoredb-address.js';
 
-/** What the client has and does not show: a filter for reads of all, a key without TLS, its channel, and an end. */
+/** What the client has and does not show: a filter for reads of all, a key without TLS, and an end. */
 interface Inside {
   callArguments(base: object, options?: CallOptions): [Metadata, CallOptions];
   GRPCStreamCreator(
@@ -19,12 +25,19 @@ interface Inside {
     create: (client: StreamsClient) => ClientReadableStream<ReadResp>,
   ): () => Promise<ClientReadableStream<ReadResp>>;
   getChannel(): Promise<Channel>;
-  createChannel(): Promise<Channel>;
 }
 
 const inside = (client: EventStoreDBClient) => client as unknown as Inside;
 
+let addressesNamed = true;
+/** The client makes its credentials by itself, and uses them to look for nodes before there is a channel: all are mended. */
+function nameNoAddress(): void {
+  if (addressesNamed) namingNoAddress(Object.getPrototypeOf(grpcCredentials.createSsl()));
+  addressesNamed = false;
+}
+
 export function connect({ url }: Address): EventStoreDBClient {
+  nameNoAddress();
   let client: EventStoreDBClient;
   try {
     client = db.EventStoreDBClient.connectionString(url);
@@ -32,13 +45,6 @@ export function connect({ url }: Address): EventStoreDBClient {
     const why = error instanceof Error ? error.message : String(error);
     throw new AgonError('CONFIG.INVALID', `${shownAddress(url)} is not an address of EventStoreDB: ${why}`);
   }
-  const { createChannel } = inside(client);
-  inside(client).createChannel = async () => {
-    const channel = await createChannel();
-    const { internalChannel } = channel as unknown as { internalChannel?: { credentials: ChannelCredentials } };
-    if (internalChannel) namingNoAddress(internalChannel.credentials);
-    return channel;
-  };
   // Without TLS the client keeps the key to itself. Our own endpoint asks for it there, too.
   const [, credentials] = /^[^:]+:\/\/([^@/]+:[^@/]+)@/.exec(url) ?? [];
   if (credentials && /[?&]tls=false/i.test(url)) {
