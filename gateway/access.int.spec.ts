@@ -13,19 +13,38 @@ import { restRoutes } from './rest/serve.js';
 
 /** Who may ask for what over REST, by the names of routes. Those under /v1/auth make the tokens that the others are judged by. */
 const REST: Readonly<Record<string, Rule>> = {
-  ...{ listGames: 'public', listMatches: 'public', getMatch: 'public', listTurns: 'public', getReplay: 'public' },
-  ...{ listAgents: 'public', getAgent: 'public', getLeaderboard: 'public', watchMatch: 'public' },
+  listGames: 'public',
+  listMatches: 'public',
+  getMatch: 'public',
+  listTurns: 'public',
+  getReplay: 'public',
+  listAgents: 'public',
+  getAgent: 'public',
+  getLeaderboard: 'public',
+  watchMatch: 'public',
   // Signed by Stripe, and a page that says nothing of anybody.
-  ...{ takeStripeWebhook: 'public', returnFromStripe: 'public', getJwks: 'public' },
-  ...{ uploadAgent: 'own', getStatement: 'own', listWebhooks: 'own', addWebhook: 'own', removeWebhook: 'own' },
-  ...{ testWebhook: 'own', replayWebhook: 'own' },
-  ...{ followLog: 'staff' },
+  takeStripeWebhook: 'public',
+  returnFromStripe: 'public',
+  getJwks: 'public',
+  uploadAgent: 'own',
+  getStatement: 'own',
+  listWebhooks: 'own',
+  addWebhook: 'own',
+  removeWebhook: 'own',
+  testWebhook: 'own',
+  replayWebhook: 'own',
+  followLog: 'staff',
 };
 
 /** And for gRPC, by the names of methods: what a key needs for each, beside speaking for the agent. */
 const GRPC: Readonly<Record<string, 'play' | 'submit' | 'read' | 'any'>> = {
-  ...{ play: 'play', joinQueue: 'play', leaveQueue: 'play', listMatches: 'read' },
-  ...{ registerAgent: 'submit', submitAgent: 'submit', whoAmI: 'any' },
+  play: 'play',
+  joinQueue: 'play',
+  leaveQueue: 'play',
+  listMatches: 'read',
+  registerAgent: 'submit',
+  submitAgent: 'submit',
+  whoAmI: 'any',
 };
 
 /** Arguments that say whose something is are given where they may be left out, too. */

@@ -167,9 +167,20 @@ describe('commands', () => {
 
   /** Enough for every command of accounts. */
   const DATA = {
-    ...{ accountId: 'fresh', displayName: 'Fresh', founderId: 'ada', memberId: 'ada', organisationId: 'acme' },
-    ...{ personId: '0b9f6a52-3c1e-5d4b-8a77-9f0e1d2c3b4a', issuer: 'https://id.example', role: 'member' },
-    ...{ keyId: '0'.repeat(12), name: 'key', scopes: ['read'], secretHash: '0'.repeat(64), reason: '', factor: 'totp' },
+    accountId: 'fresh',
+    displayName: 'Fresh',
+    founderId: 'ada',
+    memberId: 'ada',
+    organisationId: 'acme',
+    personId: '0b9f6a52-3c1e-5d4b-8a77-9f0e1d2c3b4a',
+    issuer: 'https://id.example',
+    role: 'member',
+    keyId: '0'.repeat(12),
+    name: 'key',
+    scopes: ['read'],
+    secretHash: '0'.repeat(64),
+    reason: '',
+    factor: 'totp',
   };
 
   it('that take a name for an account have a rule for it', () => {

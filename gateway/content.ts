@@ -44,13 +44,46 @@ const RESERVED = new Set(
 /** Letters of other scripts that look like Latin ones. A table of those in use, not all of Unicode's. */
 const LOOKALIKES: ReadonlyMap<string, string> = new Map(
   [
-    ...['aаα', 'bвʙβ', 'cсϲ', 'dԁ', 'eеєε', 'gɡ', 'hһнη', 'iіιıї', 'jјϳ', 'kкκ', 'lӏ', 'mм', 'nпո', 'oоοσօ'],
-    ...['pрρ', 'qԛ', 'rг', 'sѕ', 'tтτ', 'uυս', 'vνѵ', 'wԝω', 'xхχ', 'yуγү', 'zʐ'],
+    'aаα',
+    'bвʙβ',
+    'cсϲ',
+    'dԁ',
+    'eеєε',
+    'gɡ',
+    'hһнη',
+    'iіιıї',
+    'jјϳ',
+    'kкκ',
+    'lӏ',
+    'mм',
+    'nпո',
+    'oоοσօ',
+    'pрρ',
+    'qԛ',
+    'rг',
+    'sѕ',
+    'tтτ',
+    'uυս',
+    'vνѵ',
+    'wԝω',
+    'xхχ',
+    'yуγү',
+    'zʐ',
   ].flatMap(([latin = '', ...others]) => others.map((other) => [other, latin] as const)),
 );
 /** Digits and signs that are read as letters. */
 const READ_AS: Readonly<Record<string, string>> = {
-  ...{ '0': 'o', '1': 'i', '3': 'e', '4': 'a', '5': 's', '7': 't', '8': 'b', '@': 'a', $: 's', '!': 'i', '|': 'i' },
+  '0': 'o',
+  '1': 'i',
+  '3': 'e',
+  '4': 'a',
+  '5': 's',
+  '7': 't',
+  '8': 'b',
+  '@': 'a',
+  $: 's',
+  '!': 'i',
+  '|': 'i',
 };
 
 /**

@@ -145,7 +145,8 @@ describe('rules for names', () => {
       body: JSON.stringify({ accountId: 'support', password: 'correct horse battery' }),
     });
     expect({ status: enrol.status, ...((await enrol.json()) as object) }).toMatchObject({
-      ...{ status: 422, code: 'CONTENT.RESERVED' },
+      status: 422,
+      code: 'CONTENT.RESERVED',
     });
     for (const name of ['eve', 'support']) expect(await lastOf(`account-${name}`)).toBeUndefined();
   });

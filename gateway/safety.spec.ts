@@ -23,7 +23,9 @@ async function serve(options: Partial<SafetyOptions> = {}): Promise<string> {
     trustProxy: (_address, hop) => hop < (options.proxies ?? 0),
   });
   const ports = {
-    ...{ limits: new MemoryLimits(() => 0), actorOf: (token: string) => ACTORS[token], payments: undefined },
+    limits: new MemoryLimits(() => 0),
+    actorOf: (token: string) => ACTORS[token],
+    payments: undefined,
     identities: { bearerOf: async () => undefined },
   } as never as GatewayPorts;
   guard(fastify, ports, { proxies: 0, ...options });

@@ -174,7 +174,11 @@ export function reversalOf(settled: RecordedEvent, type: 'MatchVoided' | 'MatchR
     detail: 'It counts no more.',
   };
   return {
-    ...{ ...settled, id: derivedId(settled.id, type), type, version: 1, revision: settled.revision + 1 },
+    ...settled,
+    id: derivedId(settled.id, type),
+    type,
+    version: 1,
+    revision: settled.revision + 1,
     data: type === 'MatchVoided' ? voided : { ...settlement, reason: 'It counts no more.' },
   };
 }

@@ -62,8 +62,16 @@ export function toWire(event: SealedEvent): { data: unknown; metadata: Record<st
   const { id, version, time, meta, prevHash, hash } = event;
   const { commandId, inputHash, correlationId, causationId, actor } = meta;
   const sealed = {
-    ...{ id, version, time, commandId, inputHash, $correlationId: correlationId, $causationId: causationId },
-    ...{ actor, prevHash, hash },
+    id,
+    version,
+    time,
+    commandId,
+    inputHash,
+    $correlationId: correlationId,
+    $causationId: causationId,
+    actor,
+    prevHash,
+    hash,
   };
   if (!isEnclosed(event.data)) return { data: event.data, metadata: sealed };
   return { data: event.data.$data, metadata: { ...event.data.$metadata, ...sealed, enclosed: true } };

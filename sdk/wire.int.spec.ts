@@ -28,7 +28,12 @@ async function refusing(interceptors: readonly ServerInterceptor[]) {
   const busy = unary(() => Promise.reject(new AgonError('LIMITS.EXCEEDED', 'Too much.', { retryAfterMs: 61_500 })));
   const methods = Object.keys(ArenaServiceService).map((name) => [name, busy]);
   return serve({
-    ...{ host: '127.0.0.1', port: 0, names: [], interceptors, serving: () => true, closing: new AbortController() },
+    host: '127.0.0.1',
+    port: 0,
+    names: [],
+    interceptors,
+    serving: () => true,
+    closing: new AbortController(),
     services: [[ArenaServiceService, Object.fromEntries(methods) as ArenaServiceServer]],
   });
 }
@@ -89,7 +94,11 @@ async function listening(heard: (hello: Hello) => void) {
     });
   };
   return serve({
-    ...{ host: '127.0.0.1', port: 0, names: [], serving: () => true, closing: new AbortController() },
+    host: '127.0.0.1',
+    port: 0,
+    names: [],
+    serving: () => true,
+    closing: new AbortController(),
     services: [[ArenaServiceService, { play } as unknown as ArenaServiceServer]],
   });
 }

@@ -80,7 +80,8 @@ async function browse(start: string, login: string): Promise<string> {
   let form: Record<string, string> | undefined;
   for (let step = 0; step < 20; step++) {
     const response: Response = await fetch(next, {
-      ...{ redirect: 'manual', method: form ? 'POST' : 'GET' },
+      redirect: 'manual',
+      method: form ? 'POST' : 'GET',
       headers: { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
       ...(form ? { body: new URLSearchParams(form) } : {}),
     });
@@ -115,8 +116,12 @@ describe("signing in by another's word", () => {
     const { url: start, flow } = await begin();
     const asked = new URL(start).searchParams;
     expect(Object.fromEntries(asked)).toMatchObject({
-      ...{ client_id: 'agon', response_type: 'code', redirect_uri: REDIRECT, code_challenge_method: 'S256' },
-      ...{ state: expect.stringMatching(/.{20}/), nonce: expect.stringMatching(/.{20}/) },
+      client_id: 'agon',
+      response_type: 'code',
+      redirect_uri: REDIRECT,
+      code_challenge_method: 'S256',
+      state: expect.stringMatching(/.{20}/),
+      nonce: expect.stringMatching(/.{20}/),
     });
     for (const name of ['state', 'nonce']) expect(flow).not.toContain(asked.get(name));
   });

@@ -17,7 +17,10 @@ export interface OidcOptions {
 }
 
 const flowSchema = z.object({
-  ...{ state: z.string(), nonce: z.string(), verifier: z.string(), redirectUri: z.string() },
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  redirectUri: z.string(),
   accountId: z.string().optional(),
   /** The account to add the identity to, and the session that asked for it. */
   link: z.object({ accountId: z.string(), sessionId: z.string() }).optional(),
@@ -51,7 +54,10 @@ export class Oidc {
     const verifier = client.randomPKCECodeVerifier();
     const [state, nonce] = [client.randomState(), client.randomNonce()];
     const url = client.buildAuthorizationUrl(provider, {
-      ...{ redirect_uri: redirectUri, scope: 'openid profile email', state, nonce },
+      redirect_uri: redirectUri,
+      scope: 'openid profile email',
+      state,
+      nonce,
       code_challenge: await client.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
     });
@@ -109,7 +115,9 @@ export class Oidc {
     const provider = await this.#discovered();
     try {
       const answer = await client.authorizationCodeGrant(provider, new URL(callbackUrl), {
-        ...{ pkceCodeVerifier: flow.verifier, expectedState: flow.state, expectedNonce: flow.nonce },
+        pkceCodeVerifier: flow.verifier,
+        expectedState: flow.state,
+        expectedNonce: flow.nonce,
         idTokenExpected: true,
       });
       const claims = answer.claims();

@@ -229,7 +229,9 @@ describe('a session', () => {
     const jwks = (await send('/.well-known/jwks.json', undefined, { method: 'GET' })).body;
     expect(JSON.stringify(jwks)).not.toContain('"d"');
     const { payload } = await jwtVerify(accessToken, createLocalJWKSet(jwks), {
-      ...{ issuer: url, audience: 'agon', currentDate: new Date(clock()) },
+      issuer: url,
+      audience: 'agon',
+      currentDate: new Date(clock()),
     });
     expect(payload).toMatchObject({ sub: 'bob', amr: ['pwd'] });
   });
@@ -428,8 +430,16 @@ describe('two gateways on one folder', () => {
   /** As in another process: nothing in memory is shared. */
   const gateway = () =>
     identitiesFrom({
-      ...{ config: arena.config, paths: folderLayout(folder), store: arena.store, database: arena.database, clock },
-      ...{ ids: arena.ids, execute: arena.execute, houseAccounts: [], url: () => url, onInternalError: () => {} },
+      config: arena.config,
+      paths: folderLayout(folder),
+      store: arena.store,
+      database: arena.database,
+      clock,
+      ids: arena.ids,
+      execute: arena.execute,
+      houseAccounts: [],
+      url: () => url,
+      onInternalError: () => {},
       limits: new MemoryLimits(() => Date.parse(clock())),
     }).signIn;
 

@@ -43,8 +43,15 @@ async function forged(change: {
   const [own] = saved;
   const nowS = Date.parse(clock()) / 1000;
   const payload = {
-    ...{ sub: 'ada', sid: '0'.repeat(32), amr: ['pwd'], iss: ISSUER, aud: AUDIENCE },
-    ...{ iat: nowS, nbf: nowS, exp: nowS + 600, ...change.payload },
+    sub: 'ada',
+    sid: '0'.repeat(32),
+    amr: ['pwd'],
+    iss: ISSUER,
+    aud: AUDIENCE,
+    iat: nowS,
+    nbf: nowS,
+    exp: nowS + 600,
+    ...change.payload,
   };
   const header = { alg: 'EdDSA', typ: 'at+jwt', kid: own?.kid ?? '', ...change.header };
   const key = change.key ?? ((await importJWK(own?.jwk ?? {}, 'EdDSA')) as CryptoKey);

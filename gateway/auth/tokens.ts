@@ -82,8 +82,12 @@ export class Tokens {
   async verify(token: string): Promise<Claims | undefined> {
     try {
       const { payload } = await jwtVerify(token, (header) => this.#publicKey(header), {
-        ...{ algorithms: [ALGORITHM], typ: TYPE, audience: AUDIENCE, issuer: this.options.issuer() },
-        ...{ requiredClaims: ['sub', 'sid', 'amr', 'iat', 'nbf', 'exp'], clockTolerance: TOLERANCE_S },
+        algorithms: [ALGORITHM],
+        typ: TYPE,
+        audience: AUDIENCE,
+        issuer: this.options.issuer(),
+        requiredClaims: ['sub', 'sid', 'amr', 'iat', 'nbf', 'exp'],
+        clockTolerance: TOLERANCE_S,
         currentDate: new Date(this.options.clock()),
       });
       const { sub, sid, amr } = payload;
@@ -126,8 +130,10 @@ export class Tokens {
   async unwrap(text: string): Promise<Record<string, unknown> | undefined> {
     try {
       const { payload } = await jwtDecrypt(text, async ({ kid }) => wrappingKey(await this.#known(kid)), {
-        ...{ keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] },
-        ...{ requiredClaims: ['exp'], currentDate: new Date(this.options.clock()) },
+        keyManagementAlgorithms: ['dir'],
+        contentEncryptionAlgorithms: ['A256GCM'],
+        requiredClaims: ['exp'],
+        currentDate: new Date(this.options.clock()),
       });
       return payload;
     } catch (error) {

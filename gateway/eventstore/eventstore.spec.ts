@@ -73,7 +73,12 @@ describe("the official client's appends", () => {
     expect(result).toMatchObject({ success: true, nextExpectedRevision: 1n, position: { commit: 2n, prepare: 2n } });
     const [first, second] = await collected(reader.readStream('note-1'));
     expect(first?.event).toMatchObject({
-      ...{ id: event.id, type: 'Added', streamId: 'note-1', revision: 0n, isJson: true, created: new Date(TIME) },
+      id: event.id,
+      type: 'Added',
+      streamId: 'note-1',
+      revision: 0n,
+      isJson: true,
+      created: new Date(TIME),
       data: { by: 1, text: 'é🤖' },
       metadata: { tenant: 'a', $correlationId: 'order-7', actor: { id: 'ada', role: 'operator' } },
       position: { commit: 1n, prepare: 1n },

@@ -227,7 +227,8 @@ describe('connections', () => {
     expect(agent.versionsConnection.nodes).toEqual([{ version: 1, agentId: 'ada.bot' }]);
     expect(agent.matches).toEqual({ nodes: Array(2).fill({ game: 'tic-tac-toe' }), pageInfo: { hasNextPage: true } });
     expect(agent.ratingHistory).toMatchObject({
-      ...{ nodes: [{ match: { status: 'settled' } }], pageInfo: { hasNextPage: true } },
+      nodes: [{ match: { status: 'settled' } }],
+      pageInfo: { hasNextPage: true },
     });
     expect(match.lease).toBeNull();
     expect(match.seats.map(({ agent: { agentId } }: { agent: { agentId: string } }) => agentId)).toEqual([

@@ -105,7 +105,14 @@ export class Mutations {
     const seats = agents.map((agentId) => seatOf(players, agentId, game));
     const { rakeBps, disputeWindowMs, computeCents } = this.ports;
     const data = {
-      ...{ matchId, game, seed: asked.seed, seats, stakeCents, currency, rakeBps, disputeWindowMs },
+      matchId,
+      game,
+      seed: asked.seed,
+      seats,
+      stakeCents,
+      currency,
+      rakeBps,
+      disputeWindowMs,
       ...(computeCents === '0' ? {} : { computeCents }),
       ...bounty,
     };

@@ -87,8 +87,13 @@ const LEADS: Readonly<Record<string, string>> = {
 
 /** Whatever implements Node, as ada has it: looked for by id. */
 const IDS: Readonly<Record<string, readonly string[]>> = {
-  ...{ Account: ['ada'], Agent: ['ada.bot'], AgentVersion: ['ada.bot', '1'], Match: ['MATCH'], Runner: ['r-0'] },
-  ...{ Payment: ['p-of-ada'], Projection: ['agents'] },
+  Account: ['ada'],
+  Agent: ['ada.bot'],
+  AgentVersion: ['ada.bot', '1'],
+  Match: ['MATCH'],
+  Runner: ['r-0'],
+  Payment: ['p-of-ada'],
+  Projection: ['agents'],
 };
 
 const ROOTS = Object.keys(RULES);
@@ -254,9 +259,17 @@ beforeAll(async () => {
   );
   given = { ...ADAS, matchId, at: clock(), id: 'ID', ids: ['ID'] };
   secrets = {
-    ...{ name: 'ada in private', email: 'ada@private.example', keyId, nameOfKey: '"hers"', payment: 'paid by card' },
-    ...{ hadCents: '7654321', had: '76543.21', hasCents: '9876543', has: '98765.43' },
-    ...{ budgetCents: '8765432', budget: '87654.32' },
+    name: 'ada in private',
+    email: 'ada@private.example',
+    keyId,
+    nameOfKey: '"hers"',
+    payment: 'paid by card',
+    hadCents: '7654321',
+    had: '76543.21',
+    hasCents: '9876543',
+    has: '98765.43',
+    budgetCents: '8765432',
+    budget: '87654.32',
   };
   schema = buildClientSchema((await ask(getIntrospectionQuery())).data);
 });

@@ -129,7 +129,8 @@ describe('subscriptions over WebSocket', () => {
     await expect
       .poll(() => raw.heard[1])
       .toMatchObject({
-        ...{ id: '1', type: 'error' },
+        id: '1',
+        type: 'error',
         payload: [{ extensions: { code: 'AUTH.UNAUTHENTICATED' } }],
       });
     raw.socket.close();

@@ -56,7 +56,10 @@ export class Subscriptions {
     const channel = new Channel<{ liveMatch: LiveMoment }>(UNREAD_MAX, context.drop);
     const ended = (position: number) => endedIn(ports, matchId, position);
     const stop = spectate(ports.live, {
-      ...{ matchId, after: from, delayMs: ports.spectatorDelayMs, ended },
+      matchId,
+      after: from,
+      delayMs: ports.spectatorDelayMs,
+      ended,
       tell: (moment) => {
         if (moment.kind === 'end') return void this.#tellEnd(matchId, channel);
         const { attempt, turn } = moment;

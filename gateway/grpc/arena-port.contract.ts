@@ -76,7 +76,12 @@ export function arenaPortContract(name: string, connect: (scene: Scene, key: Sig
       });
       await port.report(signedReport(key, order, recordOf(order)));
       expect(await scene.typesOf(matchId)).toEqual([
-        ...['MatchProposed', 'MatchReady', 'MatchClaimed', 'TurnPlayed', 'MatchPlayed', 'MatchSettled'],
+        'MatchProposed',
+        'MatchReady',
+        'MatchClaimed',
+        'TurnPlayed',
+        'MatchPlayed',
+        'MatchSettled',
       ]);
       const events = await scene.eventsOf(matchId);
       const terms = events.find((event) => event.type === 'MatchProposed')!.data;

@@ -52,16 +52,20 @@ describe('limits at the door for agents', () => {
     limits = new MemoryLimits(() => 0);
     const directory = new Directory(scene.store, upcast);
     ports = {
-      ...{
-        hub: new PlayHub({ clock: scene.clock }),
-        ...scene.ports,
-        rakeBps: 1000,
-        disputeWindowMs: 0,
-        computeCents: '0',
-      },
-      ...{ games: ['tic-tac-toe'], plans: noLimits, limits, actorOf: () => undefined, assertSeats: () => {} },
+      hub: new PlayHub({ clock: scene.clock }),
+      ...scene.ports,
+      rakeBps: 1000,
+      disputeWindowMs: 0,
+      computeCents: '0',
+      games: ['tic-tac-toe'],
+      plans: noLimits,
+      limits,
+      actorOf: () => undefined,
+      assertSeats: () => {},
       bearerOf: (token) => bearerOfKey(directory, token),
-      ...{ houseAgents: async () => [HOUSE], submit: async () => {}, matches: async () => [] },
+      houseAgents: async () => [HOUSE],
+      submit: async () => {},
+      matches: async () => [],
     };
     for (const owner of ['ada', 'bob', 'keeper']) {
       await scene.execute(
@@ -150,7 +154,9 @@ describe('limits at the door for agents', () => {
       'type.googleapis.com/google.rpc.RetryInfo',
     ]);
     expect(ErrorInfo.decode(details[0]?.value as Buffer)).toEqual({
-      ...{ reason: 'LIMITS_EXCEEDED', domain: 'agon', metadata: { code: 'LIMITS.EXCEEDED' } },
+      reason: 'LIMITS_EXCEEDED',
+      domain: 'agon',
+      metadata: { code: 'LIMITS.EXCEEDED' },
     });
     expect(RetryInfo.decode(details[1]?.value as Buffer).retryDelay).toEqual({ seconds: 0n, nanos: 600_000_000 });
   });

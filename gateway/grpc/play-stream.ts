@@ -94,7 +94,10 @@ export class PlayStream {
     const { hub, capacityMax, pingMs } = this.ports;
     const capacity = asked === 0 ? capacityMax : Math.min(asked, capacityMax);
     const session: PlaySession = {
-      ...{ agentId, keyId, games, capacity },
+      agentId,
+      keyId,
+      games,
+      capacity,
       send: (note) => this.#send(note),
       end: (why) => this.end(why),
     };

@@ -148,7 +148,12 @@ describe('the door for agents from outside', () => {
     );
     table = new Table(hub, { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
     ports = {
-      ...{ hub, ...scene.ports, rakeBps: 1000, disputeWindowMs: 0, computeCents: '0', games: ['tic-tac-toe'] },
+      hub,
+      ...scene.ports,
+      rakeBps: 1000,
+      disputeWindowMs: 0,
+      computeCents: '0',
+      games: ['tic-tac-toe'],
       actorOf: (token: string) => (token === 'op' ? ({ id: 'operator', role: 'operator' } as const) : undefined),
       bearerOf: (token) => bearerOfKey(directory, token),
       assertSeats: () => {},
@@ -357,7 +362,13 @@ describe('the door for agents from outside', () => {
       call(request, metadata, (error, answer) => (error ? reject(errorOf(error)) : resolve(answer)));
     });
   const joining = (agent: string, change: object = {}) => ({
-    ...{ agent, game: 'tic-tac-toe', stakeCents: '0', currency: 'PLAY', against: '', houseAfterMs: 0, waitMs: 30_000 },
+    agent,
+    game: 'tic-tac-toe',
+    stakeCents: '0',
+    currency: 'PLAY',
+    against: '',
+    houseAfterMs: 0,
+    waitMs: 30_000,
     ...change,
   });
 

@@ -132,7 +132,10 @@ function playService(
     play: (call) => {
       if (closing.aborted) return void call.end();
       new PlayStream(call, {
-        ...{ hub, pingMs, capacityMax, onInternalError },
+        hub,
+        pingMs,
+        capacityMax,
+        onInternalError,
         admit: (hello) => admit(call.metadata, hello),
         recheck: async ({ agent }) => void entitled(await speaker(call.metadata), 'play', agent),
       });

@@ -46,7 +46,14 @@ export async function openScene() {
   const live = new LiveMatches();
   const runner: Actor = { id: 'runner', role: 'runner' };
   const ports: GrpcPorts = {
-    ...{ store, artifacts, queue, live, clock, ids: randomIds, leaseMs: LEASE_MS, execute },
+    store,
+    artifacts,
+    queue,
+    live,
+    clock,
+    ids: randomIds,
+    leaseMs: LEASE_MS,
+    execute,
     actorOf: (token) => (token === RUNNER_TOKEN ? runner : undefined),
     onInternalError: (error) => void errors.push(error),
   };

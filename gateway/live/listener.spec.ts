@@ -30,8 +30,13 @@ const request = (ip: string) => ({ ip }) as Admission['request'];
 function fakeSocket() {
   const heard: unknown[] = [];
   const socket = {
-    ...{ OPEN: 1, readyState: 1, bufferedAmount: 0 },
-    ...{ ping: () => {}, on: () => {}, once: () => {}, terminate: () => heard.push('terminated') },
+    OPEN: 1,
+    readyState: 1,
+    bufferedAmount: 0,
+    ping: () => {},
+    on: () => {},
+    once: () => {},
+    terminate: () => heard.push('terminated'),
     send: (text: string) => {
       socket.bufferedAmount += text.length;
     },

@@ -13,7 +13,10 @@ const said = (attempt: number, number: number): Progress => {
   return { matchId: 'm', attempt, what: { $case: 'turnJson', turnJson } };
 };
 const settled = (attempts: number, turns: number): EndedMatch => ({
-  ...{ status: 'settled', reason: 'line', winner: 0, attempts },
+  status: 'settled',
+  reason: 'line',
+  winner: 0,
+  attempts,
   turns: Array.from({ length: turns }, (_, i) => turn(i + 1)),
 });
 
@@ -93,7 +96,9 @@ describe('a spectator', () => {
     ];
     const heard: string[] = [];
     const stop = spectate(live, {
-      ...{ matchId: 'm', after: { attempt: 0, turn: 0 }, delayMs: 0 },
+      matchId: 'm',
+      after: { attempt: 0, turn: 0 },
+      delayMs: 0,
       ended: async () => answers.shift()?.(),
       tell: (moment) => heard.push(moment.kind),
     });
@@ -110,7 +115,9 @@ describe('a spectator', () => {
     await expect.poll(() => live.position).toBe(2);
     stops.push(
       spectate(live, {
-        ...{ matchId: 'm', after: { attempt: 0, turn: 0 }, delayMs: 0 },
+        matchId: 'm',
+        after: { attempt: 0, turn: 0 },
+        delayMs: 0,
         ended: async (position) => void asked.push(position),
         tell: () => {},
       }),

@@ -15,13 +15,11 @@ const currency = z
 
 export const accountRoutes = [
   defineRoute({
-    ...{
-      id: 'getStatement',
-      method: 'GET',
-      path: '/v1/accounts/{accountId}/statement.csv',
-      tag: 'accounts',
-      access: 'caller',
-    },
+    id: 'getStatement',
+    method: 'GET',
+    path: '/v1/accounts/{accountId}/statement.csv',
+    tag: 'accounts',
+    access: 'caller',
     summary: "What happened to a player's money, for a spreadsheet. The owner's own, or staff's to see.",
     params: { accountId },
     query: { currency },
@@ -33,7 +31,11 @@ export const accountRoutes = [
     },
   }),
   defineRoute({
-    ...{ id: 'takeStripeWebhook', method: 'POST', path: '/v1/stripe/webhook', tag: 'payments', access: 'public' },
+    id: 'takeStripeWebhook',
+    method: 'POST',
+    path: '/v1/stripe/webhook',
+    tag: 'payments',
+    access: 'public',
     summary: 'Where Stripe tells what was paid. The proof is the signature over the body as it was sent.',
     headers: { 'stripe-signature': z.string().optional().describe('As Stripe makes it.') },
     takes: { as: 'bytes', type: 'application/json', description: "Stripe's event, byte by byte." },
@@ -51,7 +53,11 @@ export const accountRoutes = [
     },
   }),
   defineRoute({
-    ...{ id: 'returnFromStripe', method: 'GET', path: '/v1/stripe/return', tag: 'payments', access: 'public' },
+    id: 'returnFromStripe',
+    method: 'GET',
+    path: '/v1/stripe/return',
+    tag: 'payments',
+    access: 'public',
     summary: 'Where people come back to. It proves nothing: the balance follows the webhook.',
     query: {
       payment: z.string().max(200).optional().describe('Of the payment; for people.'),

@@ -75,7 +75,11 @@ const upload = {
 
 export const agentRoutes = [
   defineRoute({
-    ...{ id: 'listAgents', method: 'GET', path: '/v1/agents', tag: 'agents', access: 'public' },
+    id: 'listAgents',
+    method: 'GET',
+    path: '/v1/agents',
+    tag: 'agents',
+    access: 'public',
     summary: 'Agents, by their names.',
     query: { ...page, ownerId: accountId.optional() },
     answer: { status: 200, description: 'A page of agents.', schema: paged('Agents', Agent) },
@@ -85,7 +89,11 @@ export const agentRoutes = [
     },
   }),
   defineRoute({
-    ...{ id: 'getAgent', method: 'GET', path: '/v1/agents/{agentId}', tag: 'agents', access: 'public' },
+    id: 'getAgent',
+    method: 'GET',
+    path: '/v1/agents/{agentId}',
+    tag: 'agents',
+    access: 'public',
     summary: 'One agent, with its versions.',
     params: { agentId },
     answer: { status: 200, description: 'The agent.', schema: AgentWithVersions },
@@ -97,13 +105,11 @@ export const agentRoutes = [
     },
   }),
   defineRoute({
-    ...{
-      id: 'uploadAgent',
-      method: 'PUT',
-      path: '/v1/accounts/{accountId}/agents/{name}',
-      tag: 'agents',
-      access: 'caller',
-    },
+    id: 'uploadAgent',
+    method: 'PUT',
+    path: '/v1/accounts/{accountId}/agents/{name}',
+    tag: 'agents',
+    access: 'caller',
     summary: 'Submits an agent, or a new version of it: a file of code, or a tar, tar.gz or zip of several.',
     params: { accountId, name: slug.describe("The agent's name.") },
     query: upload,
@@ -142,7 +148,11 @@ export const agentRoutes = [
     },
   }),
   defineRoute({
-    ...{ id: 'getLeaderboard', method: 'GET', path: '/v1/leaderboards/{game}', tag: 'agents', access: 'public' },
+    id: 'getLeaderboard',
+    method: 'GET',
+    path: '/v1/leaderboards/{game}',
+    tag: 'agents',
+    access: 'public',
     summary: 'Who is better than whom, best first.',
     params: { game },
     query: {

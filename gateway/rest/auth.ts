@@ -16,8 +16,10 @@ const issuer = z.string().min(1).max(500).describe('Who vouches.');
 const SignedIn = name(
   'SignedIn',
   z.strictObject({
-    ...{ accountId, accessToken: z.string().describe('For the Authorization header, as a bearer token.') },
-    ...{ tokenType: z.literal('Bearer'), expiresInS: z.int() },
+    accountId,
+    accessToken: z.string().describe('For the Authorization header, as a bearer token.'),
+    tokenType: z.literal('Bearer'),
+    expiresInS: z.int(),
     refreshToken: z.string().describe('Good once, for the next tokens.'),
   }),
 );
@@ -25,12 +27,17 @@ const Registered = name('Registered', z.union([SignedIn, z.strictObject({ accoun
 const Me = name(
   'Me',
   z.strictObject({
-    ...{ accountId: z.string(), role: z.enum(roles), memberOf: z.record(z.string(), z.enum(memberRoles)) },
-    ...{ totp: z.boolean(), name: z.string().nullable(), email: z.string().nullable() },
+    accountId: z.string(),
+    role: z.enum(roles),
+    memberOf: z.record(z.string(), z.enum(memberRoles)),
+    totp: z.boolean(),
+    name: z.string().nullable(),
+    email: z.string().nullable(),
     identities: z.array(z.string()).describe('Who vouches for this person.'),
     key: z
       .strictObject({
-        ...{ keyId: z.string(), scopes: z.array(z.enum(keyScopes)) },
+        keyId: z.string(),
+        scopes: z.array(z.enum(keyScopes)),
         agents: z.array(z.string()).optional(),
       })
       .nullable()
@@ -48,7 +55,11 @@ const auth = <P extends Shape, Q extends Shape, B extends z.ZodType>(
 ): Route => {
   const { at, method = 'POST', handle, ...rest } = route;
   return defineRoute<P, Q, B>({
-    ...{ keyed: false, ...rest, tag: 'auth', method, path: `/v1/auth/${at}` },
+    keyed: false,
+    ...rest,
+    tag: 'auth',
+    method,
+    path: `/v1/auth/${at}`,
     handle: (asked, door) => {
       asked.reply.header('cache-control', 'no-store');
       return handle(asked, door);
@@ -61,12 +72,17 @@ const claimsOf = async ({ context }: Pick<Asked, 'context'>): Promise<Claims> =>
 /** Signing in and out. Nothing here sets a cookie: whoever signs in keeps the tokens. */
 export const authRoutes: readonly Route[] = [
   auth({
-    ...{ id: 'register', at: 'register', access: 'public', keyed: true },
+    id: 'register',
+    at: 'register',
+    access: 'public',
+    keyed: true,
     summary: "Takes a free name. With the token of staff, lets somebody in to an account that is nobody's.",
     body: name(
       'Registration',
       z.strictObject({
-        ...{ accountId, password, name: text(200).optional() },
+        accountId,
+        password,
+        name: text(200).optional(),
         email: readable(
           z
             .string()
@@ -83,7 +99,9 @@ export const authRoutes: readonly Route[] = [
     },
   }),
   auth({
-    ...{ id: 'login', at: 'login', access: 'public' },
+    id: 'login',
+    at: 'login',
+    access: 'public',
     summary: 'Opens a session.',
     // A name that nobody can have is answered like one that nobody has.
     body: name('Login', z.strictObject({ accountId: z.string().max(200), password, totp })),
@@ -92,7 +110,9 @@ export const authRoutes: readonly Route[] = [
     handle: ({ body, request }, { ports }) => ports.identities.signIn.login(body, request.ip),
   }),
   auth({
-    ...{ id: 'refresh', at: 'refresh', access: 'public' },
+    id: 'refresh',
+    at: 'refresh',
+    access: 'public',
     summary: 'Trades a refresh token for new tokens. One that comes twice ends its session.',
     body: name('Refresh', z.strictObject({ refreshToken: token })),
     answer: signedIn,
@@ -100,7 +120,9 @@ export const authRoutes: readonly Route[] = [
     handle: ({ body }, { ports }) => ports.identities.signIn.refresh(body.refreshToken),
   }),
   auth({
-    ...{ id: 'logout', at: 'logout', access: 'public' },
+    id: 'logout',
+    at: 'logout',
+    access: 'public',
     summary: 'Ends a session: that of a refresh token, or that of the access token it is asked with.',
     body: name('Logout', z.strictObject({ refreshToken: token.optional() })).optional(),
     answer: nothing,
@@ -112,7 +134,9 @@ export const authRoutes: readonly Route[] = [
     },
   }),
   auth({
-    ...{ id: 'changePassword', at: 'password', access: 'caller' },
+    id: 'changePassword',
+    at: 'password',
+    access: 'caller',
     summary: 'Changes the password. Every other session ends.',
     body: name('PasswordChange', z.strictObject({ password: proof, newPassword: password })),
     answer: signedIn,
@@ -123,11 +147,14 @@ export const authRoutes: readonly Route[] = [
     },
   }),
   auth({
-    ...{ id: 'beginTotp', at: 'totp', access: 'caller' },
+    id: 'beginTotp',
+    at: 'totp',
+    access: 'caller',
     summary: 'A secret for an authenticator. It is asked for once a first code was given.',
     body: name('TotpBegin', z.strictObject({ password: proof })).optional(),
     answer: {
-      ...{ status: 200, description: 'Shown this once.' },
+      status: 200,
+      description: 'Shown this once.',
       schema: name('TotpSecret', z.strictObject({ secret: z.string(), uri: z.string() })),
     },
     refuses: [409],
@@ -137,7 +164,9 @@ export const authRoutes: readonly Route[] = [
     },
   }),
   auth({
-    ...{ id: 'confirmTotp', at: 'totp/confirm', access: 'caller' },
+    id: 'confirmTotp',
+    at: 'totp/confirm',
+    access: 'caller',
     summary: 'Asks for a code of the authenticator from now on.',
     body: name('TotpConfirm', z.strictObject({ code })),
     answer: signedIn,
@@ -145,7 +174,9 @@ export const authRoutes: readonly Route[] = [
     handle: async (asked, { ports }) => ports.identities.signIn.confirmTotp(await claimsOf(asked), asked.body.code),
   }),
   auth({
-    ...{ id: 'removeTotp', at: 'totp/remove', access: 'caller' },
+    id: 'removeTotp',
+    at: 'totp/remove',
+    access: 'caller',
     summary: 'Asks for no code any more.',
     body: name('TotpRemove', z.strictObject({ password: proof, code })),
     answer: nothing,
@@ -156,7 +187,9 @@ export const authRoutes: readonly Route[] = [
     },
   }),
   auth({
-    ...{ id: 'erase', at: 'erase', access: 'caller' },
+    id: 'erase',
+    at: 'erase',
+    access: 'caller',
     summary: "Destroys what is personal: one's own, or by staff that of somebody who asked for it.",
     body: name('Erasure', z.strictObject({ password: proof, accountId: accountId.optional() })),
     answer: nothing,
@@ -173,7 +206,10 @@ export const authRoutes: readonly Route[] = [
     },
   }),
   auth({
-    ...{ id: 'getMe', at: 'me', method: 'GET', access: 'caller' },
+    id: 'getMe',
+    at: 'me',
+    method: 'GET',
+    access: 'caller',
     summary: 'Who is asking.',
     answer: { status: 200, description: 'What the token in hand stands for.', schema: Me },
     handle: async ({ context }, { ports }) => {
@@ -188,7 +224,9 @@ export const authRoutes: readonly Route[] = [
     },
   }),
   auth({
-    ...{ id: 'beginOidc', at: 'oidc/begin', access: 'public' },
+    id: 'beginOidc',
+    at: 'oidc/begin',
+    access: 'public',
     summary: 'Begins to sign in by an identity provider, or, for whoever has signed in, to link an identity.',
     body: name(
       'OidcBegin',
@@ -199,7 +237,8 @@ export const authRoutes: readonly Route[] = [
       }),
     ),
     answer: {
-      ...{ status: 200, description: 'Where to send the browser, and what to keep until it comes back.' },
+      status: 200,
+      description: 'Where to send the browser, and what to keep until it comes back.',
       schema: name('OidcFlow', z.strictObject({ url: z.string(), flow: z.string() })),
     },
     refuses: [401, 403],
@@ -211,7 +250,9 @@ export const authRoutes: readonly Route[] = [
     },
   }),
   auth({
-    ...{ id: 'finishOidc', at: 'oidc/finish', access: 'public' },
+    id: 'finishOidc',
+    at: 'oidc/finish',
+    access: 'public',
     summary: 'Signs in, registers or links by what the identity provider said.',
     body: name('OidcFinish', z.strictObject({ flow: token, callbackUrl: z.url().max(8_192), totp })),
     answer: signedIn,
@@ -219,7 +260,9 @@ export const authRoutes: readonly Route[] = [
     handle: ({ body }, { ports }) => ports.identities.oidc.finish(body),
   }),
   auth({
-    ...{ id: 'unlinkOidc', at: 'oidc/unlink', access: 'caller' },
+    id: 'unlinkOidc',
+    at: 'oidc/unlink',
+    access: 'caller',
     summary: 'Takes back an identity that was linked. Every other session ends.',
     body: name('OidcUnlink', z.strictObject({ issuer, password: proof, totp })),
     answer: signedIn,
@@ -227,7 +270,11 @@ export const authRoutes: readonly Route[] = [
     handle: async (asked, { ports }) => ports.identities.oidc.unlink(await proven(asked, ports), asked.body),
   }),
   defineRoute({
-    ...{ id: 'getJwks', method: 'GET', path: '/.well-known/jwks.json', tag: 'auth', access: 'public' },
+    id: 'getJwks',
+    method: 'GET',
+    path: '/.well-known/jwks.json',
+    tag: 'auth',
+    access: 'public',
     summary: 'The public keys of access tokens.',
     answer: { status: 200, description: 'A JSON Web Key Set.', schema: Jwks },
     handle: ({ reply }, { ports }) => {

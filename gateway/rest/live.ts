@@ -43,7 +43,11 @@ const logQuery = {
 
 export const liveRoutes = [
   defineRoute({
-    ...{ id: 'watchMatch', method: 'GET', path: '/v1/matches/{matchId}/live', tag: 'live', access: 'public' },
+    id: 'watchMatch',
+    method: 'GET',
+    path: '/v1/matches/{matchId}/live',
+    tag: 'live',
+    access: 'public',
     summary: 'A match as it is played: `turn` for each turn, in order and each once, then `end`.',
     params: matchParams,
     query: matchQuery,
@@ -60,7 +64,11 @@ export const liveRoutes = [
     socket: (socket, asked, door) => watch(door.listeners.bySocket(asked, socket), asked, door.ports),
   }),
   defineRoute({
-    ...{ id: 'followLog', method: 'GET', path: '/v1/events', tag: 'live', access: 'caller' },
+    id: 'followLog',
+    method: 'GET',
+    path: '/v1/events',
+    tag: 'live',
+    access: 'caller',
     summary:
       'The log as it is written, for staff. Ids are positions, so a feed that broke off goes on behind its last.',
     query: logQuery,
@@ -102,7 +110,9 @@ function watch(
     listener.end();
   };
   const stop = spectate(ports.live, {
-    ...{ matchId: params.matchId, after: momentOf(lastOf({ query, request })), delayMs: ports.spectatorDelayMs },
+    matchId: params.matchId,
+    after: momentOf(lastOf({ query, request })),
+    delayMs: ports.spectatorDelayMs,
     ended: (position) => endedIn(ports, params.matchId, position),
     tell,
   });

@@ -86,7 +86,11 @@ const one = { matchId };
 
 export const matchRoutes = [
   defineRoute({
-    ...{ id: 'listGames', method: 'GET', path: '/v1/games', tag: 'matches', access: 'public' },
+    id: 'listGames',
+    method: 'GET',
+    path: '/v1/games',
+    tag: 'matches',
+    access: 'public',
     summary: 'The games that are played here.',
     answer: {
       status: 200,
@@ -96,7 +100,11 @@ export const matchRoutes = [
     handle: (_asked, { ports }) => ({ items: ports.games }),
   }),
   defineRoute({
-    ...{ id: 'listMatches', method: 'GET', path: '/v1/matches', tag: 'matches', access: 'public' },
+    id: 'listMatches',
+    method: 'GET',
+    path: '/v1/matches',
+    tag: 'matches',
+    access: 'public',
     summary: 'Matches, newest first.',
     query: { ...page, game: game.optional(), status: z.enum(statuses).optional(), agentId: agentId.optional() },
     answer: { status: 200, description: 'A page of matches.', schema: paged('Matches', Match) },
@@ -106,7 +114,11 @@ export const matchRoutes = [
     },
   }),
   defineRoute({
-    ...{ id: 'getMatch', method: 'GET', path: '/v1/matches/{matchId}', tag: 'matches', access: 'public' },
+    id: 'getMatch',
+    method: 'GET',
+    path: '/v1/matches/{matchId}',
+    tag: 'matches',
+    access: 'public',
     summary: 'One match, as it stands.',
     params: one,
     answer: { status: 200, description: 'The match.', schema: Match },
@@ -120,7 +132,11 @@ export const matchRoutes = [
     },
   }),
   defineRoute({
-    ...{ id: 'listTurns', method: 'GET', path: '/v1/matches/{matchId}/turns', tag: 'matches', access: 'public' },
+    id: 'listTurns',
+    method: 'GET',
+    path: '/v1/matches/{matchId}/turns',
+    tag: 'matches',
+    access: 'public',
     summary: 'The turns of a match that is over, in order.',
     params: one,
     answer: {
@@ -134,7 +150,11 @@ export const matchRoutes = [
     },
   }),
   defineRoute({
-    ...{ id: 'getReplay', method: 'GET', path: '/v1/matches/{matchId}/replay', tag: 'matches', access: 'public' },
+    id: 'getReplay',
+    method: 'GET',
+    path: '/v1/matches/{matchId}/replay',
+    tag: 'matches',
+    access: 'public',
     summary: 'The events of a match that is over, as a file that "agon match verify" checks without the arena.',
     params: one,
     answer: { status: 200, description: 'The file.', schema: Replay },

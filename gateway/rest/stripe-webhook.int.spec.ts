@@ -24,7 +24,10 @@ let url: string;
 beforeAll(async () => {
   // Webhooks are sent by the spec; those of the stand-in go nowhere.
   stripe = await startStripeSandbox({
-    ...{ secretKey: KEY, webhookSecret: SECRET, clock, webhookUrl: () => 'http://127.0.0.1:9' },
+    secretKey: KEY,
+    webhookSecret: SECRET,
+    clock,
+    webhookUrl: () => 'http://127.0.0.1:9',
   });
   const env = { STRIPE_SECRET_KEY: KEY, STRIPE_WEBHOOK_SECRET: `${SECRET},${OTHER}`, AGON_STRIPE_URL: stripe.url };
   const flags = { dataDir: folder, runner: false };

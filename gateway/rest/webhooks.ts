@@ -86,7 +86,10 @@ const common = { tag: 'webhooks', access: 'caller' } as const;
 
 export const webhookRoutes = [
   defineRoute({
-    ...{ ...common, id: 'listWebhooks', method: 'GET', path },
+    ...common,
+    id: 'listWebhooks',
+    method: 'GET',
+    path,
     summary: 'The webhooks of an account, with what could not be delivered.',
     params: whose,
     answer: {
@@ -101,7 +104,10 @@ export const webhookRoutes = [
     },
   }),
   defineRoute({
-    ...{ ...common, id: 'addWebhook', method: 'POST', path },
+    ...common,
+    id: 'addWebhook',
+    method: 'POST',
+    path,
     summary: 'Tells an address what happens to an account, signed with a secret that is shown once.',
     params: whose,
     body: name('NewWebhook', z.strictObject({ url, types: types.optional().describe('All when left out.') })),
@@ -119,7 +125,10 @@ export const webhookRoutes = [
     },
   }),
   defineRoute({
-    ...{ ...common, id: 'removeWebhook', method: 'DELETE', path: `${path}/{webhookId}` },
+    ...common,
+    id: 'removeWebhook',
+    method: 'DELETE',
+    path: `${path}/{webhookId}`,
     summary: 'Tells an address nothing any more.',
     params: which,
     answer: { status: 200, description: 'What came of it.', schema: Receipt },
@@ -132,7 +141,10 @@ export const webhookRoutes = [
       ),
   }),
   defineRoute({
-    ...{ ...common, id: 'testWebhook', method: 'POST', path: `${path}/{webhookId}/test` },
+    ...common,
+    id: 'testWebhook',
+    method: 'POST',
+    path: `${path}/{webhookId}/test`,
     summary: 'Sends a message of the type WebhookTest now, once, and says what came of it.',
     params: which,
     answer: { status: 200, description: 'What came of it.', schema: Tested },
@@ -142,7 +154,10 @@ export const webhookRoutes = [
     },
   }),
   defineRoute({
-    ...{ ...common, id: 'replayWebhook', method: 'POST', path: `${path}/{webhookId}/replay` },
+    ...common,
+    id: 'replayWebhook',
+    method: 'POST',
+    path: `${path}/{webhookId}/replay`,
     summary: 'Delivers all dead letters again, and goes on with a webhook that was paused.',
     params: which,
     answer: { status: 202, description: 'It is being done.', schema: Receipt },

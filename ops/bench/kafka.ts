@@ -167,7 +167,10 @@ async function delays(
   const store = await LmdbEventStore.open(`${folder}/${name}`);
   let visible = 0;
   const projections = new Projections({
-    ...{ views: VIEWS, sink: new MemorySink(), store, upcast },
+    views: VIEWS,
+    sink: new MemorySink(),
+    store,
+    upcast,
     makeBus: (checkpoints) => makeBus(store, checkpoints, store),
     onCommitted: ({ view, to }) => {
       if (view === balancesView) visible = to;

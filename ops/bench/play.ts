@@ -144,25 +144,23 @@ async function openArena(agents: number) {
   const nobody = async () => [];
   const directory = new Directory(store, upcast);
   const ports: PlayPorts = {
-    ...{
-      hub,
-      store,
-      execute,
-      clock: systemClock,
-      ids: randomIds,
-      rakeBps: 1000,
-      disputeWindowMs: 0,
-      computeCents: '0',
-    },
-    ...{
-      games: [],
-      plans: noLimits,
-      houseAgents: nobody,
-      matches: nobody,
-      submit: async () => {},
-      assertSeats: () => {},
-    },
-    ...{ actorOf: () => undefined, onInternalError: () => {}, limits: new MemoryLimits(Date.now) },
+    hub,
+    store,
+    execute,
+    clock: systemClock,
+    ids: randomIds,
+    rakeBps: 1000,
+    disputeWindowMs: 0,
+    computeCents: '0',
+    games: [],
+    plans: noLimits,
+    houseAgents: nobody,
+    matches: nobody,
+    submit: async () => {},
+    assertSeats: () => {},
+    actorOf: () => undefined,
+    onInternalError: () => {},
+    limits: new MemoryLimits(Date.now),
     bearerOf: (token) => bearerOfKey(directory, token),
   };
   const door = await servePlay(ports, { host: '127.0.0.1', port: 0 });

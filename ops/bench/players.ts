@@ -12,7 +12,12 @@ stdin.once('end', () => stopping.abort()).resume();
 await Promise.all(
   Array.from({ length: Number(agents) }, (_, i) =>
     play({
-      ...{ arena, key, agent: `ada.bot-${i}`, games: ['tic-tac-toe'], register: false, signal: stopping.signal },
+      arena,
+      key,
+      agent: `ada.bot-${i}`,
+      games: ['tic-tac-toe'],
+      register: false,
+      signal: stopping.signal,
       act: async ({ legal }) => {
         // Somewhere between nothing and twice as long, as people and models do.
         await sleep(Math.random() * 2 * Number(thinkMs));

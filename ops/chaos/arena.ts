@@ -49,7 +49,14 @@ const work = await followWork({ store, checkpoints, queue, clock, execute, onRet
 writeFileSync(paths.runnerToken, TOKEN, { mode: 0o600 });
 const door = await serveRunners(
   {
-    ...{ store, artifacts, queue, live: new LiveMatches(), clock, ids: randomIds, leaseMs: Number(leaseMs), execute },
+    store,
+    artifacts,
+    queue,
+    live: new LiveMatches(),
+    clock,
+    ids: randomIds,
+    leaseMs: Number(leaseMs),
+    execute,
     actorOf: (token) => (token === TOKEN ? { id: 'runner', role: 'runner' } : undefined),
     onInternalError: (error) => tell({ kind: 'fault', what: String(error) }),
   },

@@ -102,6 +102,6 @@ export async function payOut({ name, send, id, account }: Scene): Promise<void> 
 
   const expiresAt = '2026-01-01T00:00:00.000Z';
   const purpose = { kind: 'run', runId: 'r1', agentId: `${accountId}.bot` };
-  await send('HoldFunds', { ...{ accountId, holdId: `old-${name}`, ...PRICE, purpose, expiresAt } });
+  await send('HoldFunds', { accountId, holdId: `old-${name}`, ...PRICE, purpose, expiresAt });
   await send('ExpireHolds', { accountId });
 }

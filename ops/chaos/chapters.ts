@@ -109,7 +109,10 @@ async function meetPeople({ name, send, id, account }: Scene): Promise<void> {
   const session = { accountId: ada, sessionId: hexOf(`session ${name}`, 32) };
   const [tokenHash, nextHash] = [hexOf('first', 64), hexOf('next', 64)];
   await send('OpenSession', {
-    ...{ ...session, epoch: 1, methods: ['pwd'], tokenHash },
+    ...session,
+    epoch: 1,
+    methods: ['pwd'],
+    tokenHash,
     expiresAt: '2036-01-01T00:00:00.000Z',
   });
   await send('RefreshSession', { ...session, tokenHash, nextHash });
@@ -136,8 +139,18 @@ async function meetPeople({ name, send, id, account }: Scene): Promise<void> {
 
 /** How far a match gets. All ends come before any comes again, so that a short chapter has each of them. */
 const ends = [
-  ...['reversed', 'settled', 'bounty', 'voided', 'ready', 'claimed', 'extended', 'released', 'requeued', 'reversed'],
-  ...['settled', 'settled'],
+  'reversed',
+  'settled',
+  'bounty',
+  'voided',
+  'ready',
+  'claimed',
+  'extended',
+  'released',
+  'requeued',
+  'reversed',
+  'settled',
+  'settled',
 ] as const;
 
 async function playMatches(scene: Scene): Promise<void> {

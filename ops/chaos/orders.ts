@@ -48,7 +48,9 @@ export function ordersOf(seed: number) {
   });
   // One is called off right after it was asked for: nobody knows whether that is too late.
   const cancelled = withdrawals.slice(0, 1).map(({ accountId, withdrawalId }) => ({
-    ...{ accountId, withdrawalId, reason: 'chaos' },
+    accountId,
+    withdrawalId,
+    reason: 'chaos',
     afterMs: between(random, 0, 60),
   }));
   return { accounts: ACCOUNTS, payments, withdrawals, refunds, cancelled };

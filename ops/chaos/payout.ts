@@ -39,7 +39,10 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
     // Of its own: a port that a killed process has left may be the next one's, which must refuse what is not for it.
     const [secretKey, webhookSecret] = ['sk_test_chaos', `whsec_chaos_${seed}`];
     const stripe = await startStripeSandbox({
-      ...{ secretKey, webhookSecret, webhookUrl: () => webhookUrl, ids: seededIds(`stripe-${seed}`) },
+      secretKey,
+      webhookSecret,
+      webhookUrl: () => webhookUrl,
+      ids: seededIds(`stripe-${seed}`),
       mischief: { seed: `${seed}`, duplicates: 0.3, delayMsMax: 60, lostAnswers: 0.2, retryMsMax: 200 },
       lostCalls: 0.2,
     });

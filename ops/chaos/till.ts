@@ -58,7 +58,10 @@ const execute = async (command: Command) => {
   return handled;
 };
 const stripe = stripeProvider({
-  ...{ secretKey: new Secret(secretKey), webhookSecret: new Secret(webhookSecret), url: stripeUrl, clock },
+  secretKey: new Secret(secretKey),
+  webhookSecret: new Secret(webhookSecret),
+  url: stripeUrl,
+  clock,
   returnUrl: () => 'http://127.0.0.1/back',
 });
 const provider: PaymentProvider = {

@@ -110,7 +110,9 @@ export function kubernetesFaults(resources: readonly Resource[], processes: 'all
     ...processFaults(commands).filter((fault) => processes === 'all' || !fault.startsWith('nobody runs')),
     ...secretFaults(
       workloads.map(({ metadata: { name }, spec }) => ({
-        ...{ name, command: spec.template.spec.containers[0].args ?? [], mounts: mountsIn(spec.template.spec) },
+        name,
+        command: spec.template.spec.containers[0].args ?? [],
+        mounts: mountsIn(spec.template.spec),
       })),
     ),
     ...workloads.flatMap((workload) =>

@@ -127,7 +127,13 @@ async function withLetters<T>(flags: LetterFlags, use: (letters: DeadLetters) =>
 
 function lettersTable(letters: readonly KafkaLetter[]): string {
   const rows = letters.map(({ group, position, type, attempts, code, message, eventId }) => [
-    ...[group, `${position}`, type, `${attempts}`, code, message, eventId],
+    group,
+    `${position}`,
+    type,
+    `${attempts}`,
+    code,
+    message,
+    eventId,
   ]);
   const head = ['group', 'position', 'event', 'attempts', 'error', '', 'id'];
   return table(head, rows, ['left', 'right', 'left', 'right', 'left', 'left', 'left']);

@@ -85,7 +85,14 @@ function launch(folder: string, flags: UpFlags): void {
   const { port, playPort, brokers, cells, storeUrl, chain } = flags;
   const analytics = flags.analytics && hasChdb();
   const options: ClusterOptions = {
-    ...{ folder, port, playPort, cells, analytics, chain, standby: true, brokers: brokers === 3 ? 3 : 1 },
+    folder,
+    port,
+    playPort,
+    cells,
+    analytics,
+    chain,
+    standby: true,
+    brokers: brokers === 3 ? 3 : 1,
     ...(storeUrl === undefined ? {} : { storeUrl }),
   };
   rmSync(join(folder, 'cluster.json'), { force: true });
@@ -97,8 +104,19 @@ function launch(folder: string, flags: UpFlags): void {
 }
 
 const OURS = [
-  ...['cluster.json', 'cluster.json.new', 'cluster.env', 'cluster.log', 'logs', 'log', 'data', 'runner'],
-  ...['kafka', 'postgres', 'redis', 'clickhouse', 'chain'],
+  'cluster.json',
+  'cluster.json.new',
+  'cluster.env',
+  'cluster.log',
+  'logs',
+  'log',
+  'data',
+  'runner',
+  'kafka',
+  'postgres',
+  'redis',
+  'clickhouse',
+  'chain',
 ];
 
 function hasChdb(): boolean {

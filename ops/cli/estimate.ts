@@ -49,7 +49,10 @@ export async function estimateMatch(
 ): Promise<number> {
   const costs = await costsOf(dataDir, agents, stakeOf(options));
   const rows = costs.map((cost) => [
-    ...[cost.agentId, cost.accountId, stakeText(cost), computeText(cost)],
+    cost.agentId,
+    cost.accountId,
+    stakeText(cost),
+    computeText(cost),
     cost.refusal ?? colour.green('yes'),
   ]);
   const head = ['agent', 'account', 'stake', 'compute', 'can pay'];

@@ -32,7 +32,12 @@ export async function replayPolicyLetters(dataDir: string, flags: LetterFlags): 
 
 function lettersText(letters: readonly DeadLetter[]): string {
   const rows = letters.map(({ group, position, attempts, code, message, eventId }) => [
-    ...[group, `${position}`, `${attempts}`, code, message, eventId],
+    group,
+    `${position}`,
+    `${attempts}`,
+    code,
+    message,
+    eventId,
   ]);
   const head = ['group', 'position', 'attempts', 'error', '', 'id'];
   return table(head, rows, ['left', 'right', 'right', 'left', 'left', 'left']);

@@ -122,8 +122,13 @@ async function statementAtArena(
     .filter((line) => line !== '')
     .map((line) => line.split(','));
   const lines = rows.map(([position, at, eventType, unit, amount = '0', balance = '0', matchId]) => ({
-    ...{ position, at, eventType, currency: unit, matchId: matchId || null },
-    ...{ amountCents: parseMoney(amount), balanceCents: parseMoney(balance) },
+    position,
+    at,
+    eventType,
+    currency: unit,
+    matchId: matchId || null,
+    amountCents: parseMoney(amount),
+    balanceCents: parseMoney(balance),
   }));
   if (options.csv) stdout.write(text);
   else print(options, lines, table(STATEMENT, rows, STATEMENT_ALIGN));

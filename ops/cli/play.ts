@@ -156,7 +156,10 @@ export async function playAgent(dataDir: string, file: string, flags: PlayFlags)
     if (against !== undefined) await sayCost({ dataDir, arena: flags.arena }, agent, stake, say);
     const results = await play({
       ...connectionOf(dataDir, flags),
-      ...{ agent, concurrency, signal, games: [flags.game as GameName] },
+      agent,
+      concurrency,
+      signal,
+      games: [flags.game as GameName],
       ...(matches === undefined ? {} : { matches }),
       ...find,
       act: (observation, { matchId }) => mine.act(observation, matchId) as never,

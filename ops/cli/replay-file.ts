@@ -89,7 +89,13 @@ function disagreement(events: readonly ArenaEvent[]): string | undefined {
   if (!played) return undefined;
   const { driver, gameVersion, limits, usage } = played.execution;
   const record = {
-    ...{ game: proposed.game, gameVersion, seed: proposed.seed, driver, limits, usage, outcome: played.outcome },
+    game: proposed.game,
+    gameVersion,
+    seed: proposed.seed,
+    driver,
+    limits,
+    usage,
+    outcome: played.outcome,
     agents: proposed.seats.map((seat) => seat.codeDigest),
     turns: events.flatMap((event) => (event.type === 'TurnPlayed' ? [event.data] : [])),
   } as unknown as MatchRecord;

@@ -10,7 +10,9 @@ const agon = join(packageRoot, 'ops', 'cli', 'agon.js');
 // Analytics take an engine in a process of its own; the spec that is about them asks for it by flag.
 // Nor does whoever runs the specs sign in to anything here.
 const clean = {
-  ...{ PATH: process.env.PATH, HOME: process.env.HOME, AGON_ANALYTICS: 'false' },
+  PATH: process.env.PATH,
+  HOME: process.env.HOME,
+  AGON_ANALYTICS: 'false',
   AGON_CREDENTIALS: join(tmpdir(), `agon-e2e-${process.pid}`, 'credentials.json'),
 };
 

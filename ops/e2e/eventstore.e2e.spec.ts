@@ -95,9 +95,21 @@ describe("an arena's log at EventStoreDB's protocol", () => {
     const args = [program, addressIn(arena.eventstore ?? ''), join(data, 'eventstore.crt'), ...keys];
     const { stdout } = await promisify(execFile)(pythonWithClient(), args);
     expect(JSON.parse(stdout)).toMatchObject({
-      ...{ ordered: true, counted: 5, accounts: ['ada', 'grace', 'barbara'], read: [0, 1, 2, 3, 4], ids: true },
-      ...{ metadata: 'python', sealed: true, backwards: [4, 3], followed: [0, 1, 2, 3, 4, 5], caught: [4, 5] },
-      ...{ repeated: true, conflict: true, missing: true, denied: true, immutable: true },
+      ordered: true,
+      counted: 5,
+      accounts: ['ada', 'grace', 'barbara'],
+      read: [0, 1, 2, 3, 4],
+      ids: true,
+      metadata: 'python',
+      sealed: true,
+      backwards: [4, 3],
+      followed: [0, 1, 2, 3, 4, 5],
+      caught: [4, 5],
+      repeated: true,
+      conflict: true,
+      missing: true,
+      denied: true,
+      immutable: true,
     });
     expect(JSON.parse((await run('log', 'verify', '--data', data, '--json')).stdout)).toMatchObject({ verified: true });
   });

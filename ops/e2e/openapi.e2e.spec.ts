@@ -24,14 +24,28 @@ describe.skipIf(why !== undefined)(`the gateway against its OpenAPI document${wh
   it('answers as the document says, whatever it is sent', async () => {
     const token = readFileSync(join(folder.path, 'data', 'operator.token'), 'utf8');
     const { code, output } = await st(
-      ...['run', `${arena.url}/v1/openapi.json`, '--header', `Authorization: Bearer ${token}`],
-      ...['--seed', `${SEED}`, '--max-examples', '12', '--request-timeout', '20', '--no-color'],
+      'run',
+      `${arena.url}/v1/openapi.json`,
+      '--header',
+      `Authorization: Bearer ${token}`,
+      '--seed',
+      `${SEED}`,
+      '--max-examples',
+      '12',
+      '--request-timeout',
+      '20',
+      '--no-color',
       // A cursor may look right and be of another query: that it is refused is no fault.
-      ...['--checks', 'all', '--exclude-checks', 'positive_data_acceptance'],
+      '--checks',
+      'all',
+      '--exclude-checks',
+      'positive_data_acceptance',
       // The log has no end, and so has an answer that follows it.
-      ...['--exclude-path', '/v1/events'],
+      '--exclude-path',
+      '/v1/events',
       // It would call addresses that schemathesis made up, and some of them may be somebody's.
-      ...['--exclude-operation-id', 'testWebhook'],
+      '--exclude-operation-id',
+      'testWebhook',
     );
     expect(code, `seed ${SEED}\n${output}`).toBe(0);
     expect(output).toMatch(/[1-9]\d\d generated/);

@@ -44,7 +44,13 @@ describe('the command line for agents from outside', { timeout: 240_000 }, () =>
     for (const [at, file] of files.entries()) {
       const flags = ['--agent', `ada.mine-${at}`, '--game', 'tic-tac-toe', '--against', 'bronze.first', '--key', key];
       const played = await answer<{ results: { matchId: string; reason: string }[] }>(
-        ...['agent', 'play', file, ...flags, '--matches', '1', ...door],
+        'agent',
+        'play',
+        file,
+        ...flags,
+        '--matches',
+        '1',
+        ...door,
       );
       expect(played.results).toMatchObject([{ reason: 'line' }]);
     }

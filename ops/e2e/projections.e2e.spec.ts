@@ -23,8 +23,15 @@ beforeAll(async () => {
   const id = derivedId('e2e', 'future');
   const meta = { commandId: id, inputHash: GENESIS_HASH, correlationId: id, causationId: id };
   const event = seal({
-    ...{ id, type: 'AgentCelebrated', version: 1, stream: 'agent-e2e', revision: 0, time: '2026-01-01T00:00:00.000Z' },
-    ...{ data: {}, meta: { ...meta, actor: { id: 'e2e', role: 'operator' } }, prevHash: GENESIS_HASH },
+    id,
+    type: 'AgentCelebrated',
+    version: 1,
+    stream: 'agent-e2e',
+    revision: 0,
+    time: '2026-01-01T00:00:00.000Z',
+    data: {},
+    meta: { ...meta, actor: { id: 'e2e', role: 'operator' } },
+    prevHash: GENESIS_HASH,
   });
   await store.append('agent-e2e', -1, [event]);
   await store.close();

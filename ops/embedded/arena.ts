@@ -166,7 +166,10 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const changes = new Map<string, number>();
     const changed = ({ name }: View) => changes.set(name, (changes.get(name) ?? 0) + 1);
     const projections = new Projections({
-      ...{ views, sink, store, upcast },
+      views,
+      sink,
+      store,
+      upcast,
       makeBus: (checkpoints) => watch.bus(new EmbeddedBus(store, checkpoints, onRetry), typesOfView),
       onCommitted: (committed) => {
         changed(committed.view);
@@ -188,7 +191,8 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const address = { url: `http://${config.host}:${config.port}` };
     const { sandbox: choice } = options;
     const { provider: paid, sandbox } = await paymentsFrom(config, {
-      ...{ clock, url: () => address.url },
+      clock,
+      url: () => address.url,
       ...(choice ? { sandbox: choice } : {}),
     });
     const provider = metrics.provider(paid);
@@ -204,8 +208,16 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     let waiting: GatewayPorts['waiting'] = () => [];
     const onInternalError = (err: unknown) => log.error({ err }, 'internal error');
     const identities = identitiesFrom({
-      ...{ config, paths: folder.paths, store, database, limits, clock, ids, onInternalError },
-      ...{ houseAccounts: HOUSE_ACCOUNTS, url: () => address.url },
+      config,
+      paths: folder.paths,
+      store,
+      database,
+      limits,
+      clock,
+      ids,
+      onInternalError,
+      houseAccounts: HOUSE_ACCOUNTS,
+      url: () => address.url,
       execute: (command) => execute(command),
     });
     const policies = contexts.flatMap((context) => context.policies ?? []);
@@ -259,7 +271,13 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     if (done.length + left.length > 0) log.warn({ done, left }, 'dead letters were handed out again');
     const queue = new WorkQueue(clock);
     const work = await followWork({
-      ...{ store, checkpoints, queue, clock, execute, onRetry, playWaitMs: config.playWaitMs },
+      store,
+      checkpoints,
+      queue,
+      clock,
+      execute,
+      onRetry,
+      playWaitMs: config.playWaitMs,
     });
     started('work', work, () => work.stop());
     if (provider) {
@@ -296,8 +314,18 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const play =
       config.playPort === undefined ? undefined : await startPlay({ ...atTable, key: keyIn(folder.paths.tableKey) });
     addGauges(metrics.registry, {
-      ...{ store, database, checkpoints, consumers, projections, cells: pool, queue, live, dataDir: config.dataDir },
-      ...{ cellsMax: config.cells, logDir: folder.paths.log, analyticsPosition: () => analytics.position() },
+      store,
+      database,
+      checkpoints,
+      consumers,
+      projections,
+      cells: pool,
+      queue,
+      live,
+      dataDir: config.dataDir,
+      cellsMax: config.cells,
+      logDir: folder.paths.log,
+      analyticsPosition: () => analytics.position(),
       agentsConnected: () => play?.connected() ?? 0,
     });
     if (play) {

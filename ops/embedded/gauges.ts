@@ -42,7 +42,9 @@ export function addGauges(registry: Registry, parts: Partial<Parts>): void {
 
   const gauge = (name: string, help: string, look: () => number | Promise<number>) => {
     const made: Gauge = new Gauge({
-      ...{ name, help, registers: [registry] },
+      name,
+      help,
+      registers: [registry],
       collect: async () => {
         const value = await Promise.resolve()
           .then(look)
@@ -54,7 +56,10 @@ export function addGauges(registry: Registry, parts: Partial<Parts>): void {
   };
   const gauges = (name: string, help: string, label: string, look: () => Promise<Found>) => {
     const made: Gauge = new Gauge({
-      ...{ name, help, labelNames: [label], registers: [registry] },
+      name,
+      help,
+      labelNames: [label],
+      registers: [registry],
       collect: async () => {
         const found = await look().catch(() => []);
         made.reset();

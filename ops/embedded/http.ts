@@ -43,7 +43,10 @@ export async function createGateway(config: Config, ports: GatewayPorts, handle:
   });
   const commands = app.get(CommandBus);
   const door = {
-    ...{ ports, answers: answersOf(ports), origins: corsOrigins, listeners: new Listeners() },
+    ports,
+    answers: answersOf(ports),
+    origins: corsOrigins,
+    listeners: new Listeners(),
     execute: (command: Command): Promise<Handled> => commands.execute(command),
   };
   serveRest(fastify, door, ports.version);

@@ -26,7 +26,10 @@ export function identitiesFrom({ config, paths, store, database, url, ...rest }:
   const ring = ringIn(paths.signingKeys, (work) => alone('signing keys', work));
   const tokens = new Tokens({ ring, clock: rest.clock, issuer: () => publicUrl ?? url() });
   const ports: IdentityPorts = {
-    ...{ ...rest, tokens, registration, alone },
+    ...rest,
+    tokens,
+    registration,
+    alone,
     vault: new FileVault({ people: paths.people, keys: paths.peopleKeys }),
     directory: new Directory(store, upcast),
     passwords: new Passwords(),

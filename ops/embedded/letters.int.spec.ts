@@ -45,7 +45,10 @@ async function start() {
   }
   weather.broken = 'nobody is there';
   const seats = ['ada', 'bob'].map((accountId) => ({
-    ...{ agentId: `${accountId}.bot`, accountId, version: 1, codeDigest: 'a'.repeat(64) },
+    agentId: `${accountId}.bot`,
+    accountId,
+    version: 1,
+    codeDigest: 'a'.repeat(64),
     runtime: 'javascript' as const,
   }));
   const terms = { matchId, game: 'tic-tac-toe', stakeCents: '200', currency: 'PLAY', seed: 's', seats, rakeBps: 1000 };

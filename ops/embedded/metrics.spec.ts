@@ -72,7 +72,10 @@ describe('gauges', () => {
     const { registry } = new Metrics();
     const store = Object.assign(new MemoryEventStore(), { lastPosition: async () => 9_000 });
     const at = (position: number, active: boolean): Consumer => ({
-      ...{ stop: async () => {}, done: new Promise(() => {}), position: () => position, active: () => active },
+      stop: async () => {},
+      done: new Promise(() => {}),
+      position: () => position,
+      active: () => active,
     });
     addGauges(registry, {
       store,

@@ -164,7 +164,10 @@ export class Metrics {
   private tally(name: string, help: string, labelNames: readonly string[]): (...values: string[]) => void {
     const counts = new Map<string, number>();
     const counter: Counter = new Counter({
-      ...{ name, help, labelNames, registers: [this.registry] },
+      name,
+      help,
+      labelNames,
+      registers: [this.registry],
       collect: () => {
         counter.reset();
         for (const [key, count] of counts) {

@@ -50,13 +50,18 @@ export async function paymentsFrom(
   const [secretKey, webhookSecret] = [`sk_test_${random()}`, `whsec_${random()}`];
   const sandbox = await startStripeSandbox({
     ...options.sandbox,
-    ...{ secretKey, webhookSecret, clock },
+    secretKey,
+    webhookSecret,
+    clock,
     file: join(config.dataDir, 'stripe-sandbox.json'),
     webhookUrl: () => `${url()}/v1/stripe/webhook`,
   });
   const provider = stripeProvider({
-    ...{ secretKey: new Secret(secretKey), webhookSecret: new Secret(webhookSecret) },
-    ...{ url: sandbox.url, clock, returnUrl },
+    secretKey: new Secret(secretKey),
+    webhookSecret: new Secret(webhookSecret),
+    url: sandbox.url,
+    clock,
+    returnUrl,
   });
   return { provider, sandbox };
 }

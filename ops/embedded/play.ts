@@ -83,8 +83,19 @@ function doorPorts({ desk, ports }: PlayParts, hub: PlayHub): PlayPorts {
   const { rakeBps, disputeWindowMs, computeCents, games, assertSeats, actorOf, onInternalError, database } = ports;
   const plans = plansOf(ports);
   return {
-    ...{ hub, plans, store, clock, ids, execute, rakeBps, disputeWindowMs, computeCents, games },
-    ...{ actorOf, onInternalError, limits: ports.limits },
+    hub,
+    plans,
+    store,
+    clock,
+    ids,
+    execute,
+    rakeBps,
+    disputeWindowMs,
+    computeCents,
+    games,
+    actorOf,
+    onInternalError,
+    limits: ports.limits,
     bearerOf: (token) => ports.identities.bearerOf(token),
     assertSeats: (game, agents) => assertSeats(game, agents),
     houseAgents: (game) => houseAgents(database, game),
@@ -111,7 +122,11 @@ async function houseAgents(database: DataSource, game: string): Promise<readonly
 }
 
 const matchOf = ({ matchId, game, status, reason, seats, winner, turns, proposedAt }: MatchRow) => ({
-  ...{ matchId, game, status, reason, turns },
+  matchId,
+  game,
+  status,
+  reason,
+  turns,
   agents: seats.map((seat) => seat.agentId),
   winner: winner ?? undefined,
   proposedAt: new Date(proposedAt).toISOString(),

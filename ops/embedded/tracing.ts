@@ -66,7 +66,11 @@ export class Tracing {
     const { door, operation, outcome, requestId, correlationId, callerSpanId, startedMs, ms, actorId } = seen;
     const part = door === 'graphql';
     this.tell({
-      ...{ name: operation, correlationId, startedMs, ms, failed: outcome === 'failed' },
+      name: operation,
+      correlationId,
+      startedMs,
+      ms,
+      failed: outcome === 'failed',
       ...(part ? { id: `${requestId}/graphql`, parentId: requestId } : { id: requestId, callerSpanId }),
       kind: part ? SpanKind.INTERNAL : SpanKind.SERVER,
       attributes: { 'agon.door': door, 'agon.outcome': outcome, ...(actorId ? { 'enduser.id': actorId } : {}) },
@@ -76,7 +80,11 @@ export class Tracing {
   readonly onHandled = ({ type, meta }: Command, outcome: string, ms: number): void => {
     const { id, correlationId, causationId, actor } = meta;
     this.tell({
-      ...{ name: type, id, correlationId, startedMs: performance.now() - ms, ms },
+      name: type,
+      id,
+      correlationId,
+      startedMs: performance.now() - ms,
+      ms,
       parentId: causationId === id ? undefined : causationId,
       attributes: {
         'agon.command.id': id,
@@ -102,8 +110,13 @@ export class Tracing {
   readonly onDelivered = ({ group, events, ms, startedMs }: Delivered): void => {
     for (const { type, id: parentId, position, meta } of events) {
       this.tell({
-        ...{ name: `${group} ${type}`, id: `${parentId}/${group}`, parentId, startedMs, ms },
-        ...{ correlationId: meta.correlationId, kind: SpanKind.CONSUMER },
+        name: `${group} ${type}`,
+        id: `${parentId}/${group}`,
+        parentId,
+        startedMs,
+        ms,
+        correlationId: meta.correlationId,
+        kind: SpanKind.CONSUMER,
         attributes: { 'agon.group': group, 'agon.position': position },
       });
     }

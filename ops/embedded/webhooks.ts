@@ -55,7 +55,9 @@ export function courierPorts(key: string, clock: Clock, allowPrivate: boolean): 
   const resolve = (host: string) => lookup(host, { all: true });
   const post = webhookPost({ addressOf: (host) => addressOf(host, allowPrivate, resolve), allowPlain: allowPrivate });
   return {
-    ...{ clock, post, random: Math.random },
+    clock,
+    post,
+    random: Math.random,
     wait: (ms, signal) => sleep(ms, undefined, { signal }),
     secretOf: (webhookId) => secretFrom(key, webhookId),
   };

@@ -246,7 +246,14 @@ async function launch(
   const cluster: Cluster = {
     url: `http://127.0.0.1:${gatewayPort}`,
     play: `127.0.0.1:${tablePort}`,
-    ...{ folder, settings, operatorToken, processes, kafka, postgres, status, stop },
+    folder,
+    settings,
+    operatorToken,
+    processes,
+    kafka,
+    postgres,
+    status,
+    stop,
     engines: [
       { name: 'Kafka', address: kafka.brokers.join(',') },
       { name: 'PostgreSQL', address: new URL(postgres.url).host },

@@ -45,8 +45,11 @@ export async function makeDoors(folder: string, brokers: number): Promise<Doors>
     secured: {
       sasl: ports.map((port) => `127.0.0.1:${port.sasl}`),
       mutual: ports.map((port) => `127.0.0.1:${port.mutual}`),
-      ...{ user, password },
-      ...{ ca: file('broker.crt'), cert: file('client.crt'), key: file('client.key') },
+      user,
+      password,
+      ca: file('broker.crt'),
+      cert: file('client.crt'),
+      key: file('client.key'),
     },
     listeners: (i) => [`USERS://127.0.0.1:${ports[i]?.sasl}`, `MUTUAL://127.0.0.1:${ports[i]?.mutual}`],
     protocols: 'USERS:SASL_SSL,MUTUAL:SSL',

@@ -239,8 +239,13 @@ describe('alert rules', () => {
     expect(new Set(names).size).toBe(names.length);
     expect(names).toEqual(
       expect.arrayContaining([
-        ...['AgonReadModelBehind', 'AgonConsumerBehind', 'AgonFailingRequests', 'AgonLedgerUnbalanced'],
-        ...['AgonDeadLetters', 'AgonDiskNearlyFull', 'AgonRunnerMissing'],
+        'AgonReadModelBehind',
+        'AgonConsumerBehind',
+        'AgonFailingRequests',
+        'AgonLedgerUnbalanced',
+        'AgonDeadLetters',
+        'AgonDiskNearlyFull',
+        'AgonRunnerMissing',
       ]),
     );
   });

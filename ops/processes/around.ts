@@ -77,7 +77,11 @@ export async function runner(frame: Frame): Promise<Doors> {
   const claimIds = claimIdsOf(config);
   const port = await frame.need('arena', async () => {
     const arena = new GrpcArena({
-      ...{ address, token: runnerToken(config), key, clock: clockOf(config), ids: randomIds },
+      address,
+      token: runnerToken(config),
+      key,
+      clock: clockOf(config),
+      ids: randomIds,
       ...(claimIds ? { claimIds } : {}),
       holding: () => holding(),
     });

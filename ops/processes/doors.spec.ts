@@ -131,13 +131,11 @@ describe('a match with an agent from outside', () => {
     const { clock, execute } = scene;
     const matchId = derivedId('outside');
     const seats = ['ada', 'bob'].map((accountId) => ({
-      ...{
-        agentId: `${accountId}.bot`,
-        accountId,
-        version: 1,
-        codeDigest: 'a'.repeat(64),
-        runtime: 'external' as const,
-      },
+      agentId: `${accountId}.bot`,
+      accountId,
+      version: 1,
+      codeDigest: 'a'.repeat(64),
+      runtime: 'external' as const,
     }));
     const terms = { matchId, game: 'tic-tac-toe', stakeCents: '0', currency: 'PLAY', seed: 's', seats, rakeBps: 1000 };
     await execute(new ProposeMatch(terms, newMeta(SYSTEM, { clock })));

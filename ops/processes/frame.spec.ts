@@ -52,7 +52,7 @@ describe('how a process says that it is', () => {
     nowMs = 10_000;
     expect(
       [trouble.of('a'), trouble.of('a', 10_000), trouble.of('a', 9_999)].map((each) => each !== undefined),
-    ).toEqual([...[true, true, false]]);
+    ).toEqual([true, true, false]);
     state.position += 1;
     expect(trouble.of('a')).toBeUndefined();
   });

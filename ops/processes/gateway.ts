@@ -88,8 +88,16 @@ export async function gateway(frame: Frame, engines: Engines): Promise<Doors> {
   const courier = courierPorts(folder.webhookKey(), clock, webhookPrivate);
   const onInternalError = (err: unknown) => log.error({ err }, 'internal error');
   const identities = identitiesFrom({
-    ...{ config, paths: folder.paths, store, database, limits, clock, ids: randomIds, onInternalError },
-    ...{ houseAccounts: HOUSE_ACCOUNTS, url: () => address.url },
+    config,
+    paths: folder.paths,
+    store,
+    database,
+    limits,
+    clock,
+    ids: randomIds,
+    onInternalError,
+    houseAccounts: HOUSE_ACCOUNTS,
+    url: () => address.url,
     execute: (command) => execute(command),
   });
   const ports: GatewayPorts = {

@@ -1,4 +1,13 @@
 /** Every process of a cluster: what `agon run` takes. */
 export const processNames = [
-  ...['eventstore', 'relay', 'gateway', 'arena', 'play', 'wallet', 'payments', 'projections', 'analytics', 'runner'],
+  'eventstore',
+  'relay',
+  'gateway',
+  'arena',
+  'play',
+  'wallet',
+  'payments',
+  'projections',
+  'analytics',
+  'runner',
 ] as const;

@@ -47,18 +47,34 @@ export async function play(frame: Frame, engines: Engines): Promise<Doors> {
   const provider = metrics.provider(paid);
   const same = { config, store, database, artifacts, metrics: metrics.registry, clock, ids: randomIds, provider };
   const identities = identitiesFrom({
-    ...{ config, paths: folder.paths, store, database, limits, clock, ids: randomIds, onInternalError },
-    ...{ houseAccounts: HOUSE_ACCOUNTS, url, execute },
+    config,
+    paths: folder.paths,
+    store,
+    database,
+    limits,
+    clock,
+    ids: randomIds,
+    onInternalError,
+    houseAccounts: HOUSE_ACCOUNTS,
+    url,
+    execute,
   });
   const ports = {
     ...gatewayPorts({ ...same, boards: new RedisBoards(redis), limits, live, cells }),
-    ...{ identities, onInternalError, actorOf: tokensOf(config, folder).actorOf },
+    identities,
+    onInternalError,
+    actorOf: tokensOf(config, folder).actorOf,
     limits: metrics.limits(limits),
   };
   const work = await queueOf(frame, parts, 'table');
   const desk = { store, artifacts, queue: work.queue, live, clock, ids: randomIds, leaseMs: config.leaseMs, execute };
   const table = {
-    ...{ config, desk, ports, cells, key: keyIn(folder.paths.tableKey), watched: metrics.pool },
+    config,
+    desk,
+    ports,
+    cells,
+    key: keyIn(folder.paths.tableKey),
+    watched: metrics.pool,
     interceptors: [watchGrpc({ ids: randomIds, observe: watch.onSeen })],
     onPlayed: ({ game, outcome }: { game: string; outcome: { reason: string } }) =>
       metrics.matches.inc({ game, reason: outcome.reason }),

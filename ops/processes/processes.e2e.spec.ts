@@ -123,7 +123,8 @@ describe('a process of a cluster', () => {
     for (const [name, { entryFile }] of Object.entries(projects)) {
       expect(entryFile).toBe(`ops/processes/entries/${name}`);
       const { child, health } = await startFile(`./entries/${name}.js`, {
-        ...{ AGON_DATA: join(folder, name), AGON_EVENTSTORE_PORT: '0' },
+        AGON_DATA: join(folder, name),
+        AGON_EVENTSTORE_PORT: '0',
       });
       // Who lacks something has said so and ended; the others say who they are.
       const told = health === '' ? undefined : await fetch(`${health}/healthz`).catch(() => undefined);

@@ -23,7 +23,11 @@ export async function projections(frame: Frame, engines: Engines): Promise<Doors
   const watch = await watched(frame);
   const hot = own.includes(leaderboardsView) ? await hotBoards(frame, engines, sink) : undefined;
   const kept = new Projections({
-    ...{ views: own, sink, store, upcast, lookEveryMs: LOOK_MS },
+    views: own,
+    sink,
+    store,
+    upcast,
+    lookEveryMs: LOOK_MS,
     makeBus: (checkpoints) => watch.bus(makeBus(checkpoints), typesOfView),
     onCommitted: (committed) => {
       metrics.onCommitted(committed);

@@ -158,10 +158,18 @@ function createSession({ params, origin }: ApiRequest, _id: string, { books }: D
   const total = prices.reduce((sum, { price, quantity }) => sum + amountIn(price, 'unit_amount') * quantity, 0);
   const id = books.newId('cs_test');
   return books.make('cs_test', 'checkout.session', {
-    ...{ id, mode, amount_total: total, currency: text(prices[0]?.price ?? {}, 'currency') },
-    ...{ success_url: text(params, 'success_url'), cancel_url: params.cancel_url ?? null },
-    ...{ status: 'open', payment_status: 'unpaid', payment_intent: null, subscription: null },
-    ...{ client_reference_id: params.client_reference_id ?? null, metadata: metadataIn(params) },
+    id,
+    mode,
+    amount_total: total,
+    currency: text(prices[0]?.price ?? {}, 'currency'),
+    success_url: text(params, 'success_url'),
+    cancel_url: params.cancel_url ?? null,
+    status: 'open',
+    payment_status: 'unpaid',
+    payment_intent: null,
+    subscription: null,
+    client_reference_id: params.client_reference_id ?? null,
+    metadata: metadataIn(params),
     title: text(nested(prices[0]?.price ?? {}, 'product_data'), 'name'),
     payment_intent_data: { metadata: metadataIn(nested(params, 'payment_intent_data')) },
     subscription_data: { metadata: metadataIn(nested(params, 'subscription_data')) },
@@ -171,8 +179,12 @@ function createSession({ params, origin }: ApiRequest, _id: string, { books }: D
 
 function createAccount({ params }: ApiRequest, _id: string, { books, emit }: Deps): Thing {
   const account = books.make('acct', 'account', {
-    ...{ metadata: metadataIn(params), country: params.country ?? 'US', capabilities: { transfers: 'inactive' } },
-    ...{ payouts_enabled: false, charges_enabled: false, details_submitted: false },
+    metadata: metadataIn(params),
+    country: params.country ?? 'US',
+    capabilities: { transfers: 'inactive' },
+    payouts_enabled: false,
+    charges_enabled: false,
+    details_submitted: false,
   });
   emit('account.updated', account);
   return account;
@@ -206,8 +218,13 @@ function createTransfer({ params }: ApiRequest, _id: string, { books, emit }: De
   }
   books.move(currency, -amount);
   const transfer = books.make('tr', 'transfer', {
-    ...{ amount, currency, destination, transfer_group: params.transfer_group ?? null, metadata: metadataIn(params) },
-    ...{ amount_reversed: 0, reversed: false },
+    amount,
+    currency,
+    destination,
+    transfer_group: params.transfer_group ?? null,
+    metadata: metadataIn(params),
+    amount_reversed: 0,
+    reversed: false,
   });
   emit('transfer.created', transfer);
   return transfer;

@@ -40,7 +40,9 @@ afterAll(() => {
 
 const start = async (options: Partial<SandboxOptions> = {}): Promise<Sandbox> => {
   sandbox = await startStripeSandbox({
-    ...{ secretKey: 'sk_test_1', webhookSecret: 'whsec_1', ids: seededIds('spec') },
+    secretKey: 'sk_test_1',
+    webhookSecret: 'whsec_1',
+    ids: seededIds('spec'),
     webhookUrl: () => `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`,
     ...options,
   });

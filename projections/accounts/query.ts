@@ -9,6 +9,8 @@ export const organisationsNaming = (db: DataSource, memberId: string, limit: num
 /** What happened to an account, newest first. */
 export const auditOf = (db: DataSource, accountId: string, request: PageRequest): Promise<Page<AuditRow>> =>
   pageOf(db, audit, request, {
-    ...{ order: ['position'], descending: ['position'] },
-    ...{ where: ['account_id = $1'], values: [accountId] },
+    order: ['position'],
+    descending: ['position'],
+    where: ['account_id = $1'],
+    values: [accountId],
   });

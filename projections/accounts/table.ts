@@ -27,7 +27,12 @@ export const audit = defineTable<AuditRow>({
   name: 'audit',
   key: ['accountId', 'position'],
   columns: {
-    ...{ accountId: 'text', position: 'int8', at: 'timestamptz', type: 'text' },
-    ...{ actorId: 'text', actorRole: 'text', detail: 'jsonb' },
+    accountId: 'text',
+    position: 'int8',
+    at: 'timestamptz',
+    type: 'text',
+    actorId: 'text',
+    actorRole: 'text',
+    detail: 'jsonb',
   },
 });

@@ -265,7 +265,10 @@ const proposal = fc
   })
   .map(({ seats, sponsorId, computeCents, isAgain, ...terms }): Action => {
     const at = seats.map((accountId) => ({
-      ...{ agentId: `${accountId}.bot`, accountId, version: 1, codeDigest: 'a'.repeat(64) },
+      agentId: `${accountId}.bot`,
+      accountId,
+      version: 1,
+      codeDigest: 'a'.repeat(64),
       runtime: 'javascript' as const,
     }));
     const bounty = sponsorId && { bounty: { bountyId: 'bounty', sponsorId, amountCents: '31' } };
@@ -367,11 +370,30 @@ const bursts = fc
 
 /** What a run of ten thousand has to have met, or it has shown nothing about it. */
 const COVERED = [
-  ...['won', 'drawn', 'MatchVoided', 'MatchReversed', 'SettlementReversed', 'BountyAwarded'],
-  ...['EscrowDeclined', 'held: match', 'held: run', 'held: bounty', 'paid: match', 'paid: bounty'],
-  ...['HoldPosted', 'HoldVoided', 'HoldExpired', 'FundsClawedBack', 'owed', 'DebtRepaid', 'CreditsBought'],
+  'won',
+  'drawn',
+  'MatchVoided',
+  'MatchReversed',
+  'SettlementReversed',
+  'BountyAwarded',
+  'EscrowDeclined',
+  'held: match',
+  'held: run',
+  'held: bounty',
+  'paid: match',
+  'paid: bounty',
+  'HoldPosted',
+  'HoldVoided',
+  'HoldExpired',
+  'FundsClawedBack',
+  'owed',
+  'DebtRepaid',
+  'CreditsBought',
   ...['insufficient', 'owed', 'budget', 'frozen', 'not_withdrawable'].map((reason) => `refused: ${reason}`),
-  ...['repeated', 'conflicts', `${MATCHES_MAX} matches`, 'many wallets'],
+  'repeated',
+  'conflicts',
+  `${MATCHES_MAX} matches`,
+  'many wallets',
 ];
 
 describe('money, whatever is asked of it by many at once', () => {

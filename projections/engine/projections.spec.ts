@@ -45,7 +45,7 @@ describe('several processes that keep one view', () => {
     const told = (error: unknown) => failures.push(isAgonError(error) ? error.code : `${error}`);
     const makeBus = (checkpoints: Checkpoints) => new EmbeddedBus(store, checkpoints, (_group, error) => told(error));
     const onBuildFailed = (_view: View, error: unknown) => told(error);
-    const made = new Projections({ ...{ views: [view], sink, store, upcast, makeBus, onBuildFailed }, ...options });
+    const made = new Projections({ views: [view], sink, store, upcast, makeBus, onBuildFailed, ...options });
     running.push(made);
     return made;
   };

@@ -191,7 +191,11 @@ export class Projections {
     }
     await sink.ask(view);
     const built = await rebuild({
-      ...{ view, sink, store, upcast, signal: this.stopping.signal },
+      view,
+      sink,
+      store,
+      upcast,
+      signal: this.stopping.signal,
       ...(buildBatchEvents === undefined ? {} : { batchEvents: buildBatchEvents }),
       exclusively: (work) => projector.exclusively(work),
       onProgress: (progress) => this.noteProgress(view, progress),

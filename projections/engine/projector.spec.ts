@@ -317,7 +317,8 @@ describe('an event that cannot be taken in', () => {
             let seen = 0;
             if (trip.mixed === accountId) rows.put(balances, line('MIXED', 0));
             rows.sweep(balances, {
-              ...{ match: { currency: 'OWN' }, order: 'account' },
+              match: { currency: 'OWN' },
+              order: 'account',
               take: (some) => {
                 if (trip.take === accountId) throw new AgonError('TEST.TAKE', 'On the way.');
                 seen += some.length;

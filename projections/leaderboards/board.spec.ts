@@ -27,7 +27,11 @@ const boardsAfter = async (events: readonly RecordedEvent[], batch = 50) => {
 };
 
 const match = (scores: readonly number[], at = '2026-01-01T12:00:00.000Z'): RatedMatchRow => ({
-  ...{ matchId: 'm', game: 'g', season: seasonOf(at), position: 1n, at },
+  matchId: 'm',
+  game: 'g',
+  season: seasonOf(at),
+  position: 1n,
+  at,
   seats: scores.map((score, i) => ({ agentId: `a${i}`, score })),
 });
 const newcomers = (n: number) => Array.from({ length: n }, (_, i) => unrated('all', 'g', `a${i}`));
@@ -51,9 +55,13 @@ describe('a match that is taken back', () => {
   const manyMatches = (results: readonly { game: number; seats: readonly number[]; back: number }[]) => {
     const example = history.find((event) => event.type === 'MatchSettled')!;
     const settled = results.map(({ game, seats }, n) => ({
-      ...{ ...example, id: `m${n}`, stream: `match-m${n}` },
+      ...example,
+      id: `m${n}`,
+      stream: `match-m${n}`,
       data: {
-        ...{ ...(example.data as object), matchId: `m${n}`, game: `g${game}` },
+        ...(example.data as object),
+        matchId: `m${n}`,
+        game: `g${game}`,
         seats: seats.map((score, i) => ({ agentId: `x.a${(n + i * (1 + (n % 2))) % 5}`, accountId: 'x', score })),
       },
     }));

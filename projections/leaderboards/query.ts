@@ -86,8 +86,10 @@ export async function boardPage(
 ): Promise<Page<Standing>> {
   const column = by === 'elo' ? 'rating' : 'glicko';
   const page = await pageOf(db, ratings, request, {
-    ...{ order: [column, 'agentId'], descending: [column] },
-    ...{ where: ['season = $1', 'game = $2'], values: [season, game] },
+    order: [column, 'agentId'],
+    descending: [column],
+    where: ['season = $1', 'game = $2'],
+    values: [season, game],
   });
   const [best] = page.rows;
   if (!best) return { ...page, rows: [] };

@@ -28,7 +28,8 @@ function conditions(filter: MatchFilter): { where: string[]; values: unknown[] }
 /** Newest first. */
 export const listMatches = (db: DataSource, filter: MatchFilter): Promise<Page<MatchRow>> =>
   pageOf(db, matches, filter, {
-    ...{ ...NEWEST, ...conditions(filter) },
+    ...NEWEST,
+    ...conditions(filter),
     ...(filter.agentId === undefined ? {} : { by: SEATED }),
   });
 
@@ -39,7 +40,8 @@ export const matchPagesOf = (
   filter: Omit<MatchFilter, 'agentId'>,
 ): Promise<Map<string, Page<MatchRow>>> =>
   pagesOf(db, matches, { keys: agentIds, on: 'seat.agent_id = parent.key' }, filter, {
-    ...{ ...NEWEST, ...conditions(filter) },
+    ...NEWEST,
+    ...conditions(filter),
     by: SEATED,
   });
 

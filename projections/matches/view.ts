@@ -20,7 +20,11 @@ export const matchesView = defineView<ArenaEvent>({
       apply: ({ data, time, position }, rows) => {
         const { matchId, game, currency, seed, seats, stakeCents } = data;
         rows.put(matches, {
-          ...{ matchId, game, currency, seed, seats },
+          matchId,
+          game,
+          currency,
+          seed,
+          seats,
           status: 'proposed',
           reason: 'escrow',
           detail: 'Waiting for the stakes.',

@@ -44,7 +44,9 @@ async function standing(...notices: readonly Notice[]): Promise<readonly string[
 describe('a payment that is shown', () => {
   it('is partly refunded until all of it went back', async () => {
     expect(await standing(refund('re_1', '500'), refund('re_2', '700'), refund('re_3', '1300'))).toEqual([
-      ...['partly_refunded 500', 'partly_refunded 1200', 'refunded 2500'],
+      'partly_refunded 500',
+      'partly_refunded 1200',
+      'refunded 2500',
     ]);
   });
 
@@ -56,19 +58,28 @@ describe('a payment that is shown', () => {
       refund('re_3', '9', true),
     ];
     expect(await standing(...failing, refund('re_2', '700', true))).toEqual([
-      ...['partly_refunded 500', 'partly_refunded 1200', 'partly_refunded 700', 'partly_refunded 700', 'received 0'],
+      'partly_refunded 500',
+      'partly_refunded 1200',
+      'partly_refunded 700',
+      'partly_refunded 700',
+      'received 0',
     ]);
   });
 
   it('never has more taken than was paid, whatever refunds and disputes add up to', async () => {
     expect(await standing(refund('re_1', '500'), dispute('open'), refund('re_2', '500'), dispute('won'))).toEqual([
-      ...['partly_refunded 500', 'disputed 2500', 'disputed 2500', 'partly_refunded 1000'],
+      'partly_refunded 500',
+      'disputed 2500',
+      'disputed 2500',
+      'partly_refunded 1000',
     ]);
   });
 
   it('stays charged back when the rest of it is refunded', async () => {
     expect(await standing(dispute('open', '1000'), dispute('lost', '1000'), refund('re_1', '1500'))).toEqual([
-      ...['disputed 1000', 'charged_back 1000', 'charged_back 2500'],
+      'disputed 1000',
+      'charged_back 1000',
+      'charged_back 2500',
     ]);
   });
 });

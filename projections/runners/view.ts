@@ -41,8 +41,14 @@ export const runnersView = defineView<ArenaEvent | RunnerEvent>({
       apply: ({ data, time }, rows) => {
         const { runnerId, publicKey } = data;
         rows.put(runners, {
-          ...{ runnerId, publicKey, status: 'registered', reason: '' },
-          ...{ registeredAt: time, seenAt: time, claimed: 0, played: 0 },
+          runnerId,
+          publicKey,
+          status: 'registered',
+          reason: '',
+          registeredAt: time,
+          seenAt: time,
+          claimed: 0,
+          played: 0,
         });
       },
     },

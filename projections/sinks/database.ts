@@ -81,7 +81,11 @@ export async function openReads(
   { pool = POOL, statementMs = STATEMENT_MS }: DatabaseOptions & { readonly statementMs?: number } = {},
 ): Promise<DataSource> {
   const db = new DataSource({
-    ...{ type: 'postgres', url, logging: false, poolSize: pool, applicationName: 'agon-reads' },
+    type: 'postgres',
+    url,
+    logging: false,
+    poolSize: pool,
+    applicationName: 'agon-reads',
     extra: { statement_timeout: statementMs },
   });
   return db.initialize();

@@ -16,7 +16,9 @@ function entityOf(table: AnyTable): EntitySchema {
   const columns = Object.keys(table.columns).map((property) => [property, columnOf(table, property)]);
   // Directions and operator classes are the migrations' to say: TypeORM cannot.
   const indices = Object.entries(table.indexes ?? {}).map(([name, of]) => ({
-    ...{ name, columns: [...of], synchronize: false as const },
+    name,
+    columns: [...of],
+    synchronize: false as const,
   }));
   return new EntitySchema({ name: table.name, tableName: table.name, columns: Object.fromEntries(columns), indices });
 }
@@ -25,7 +27,9 @@ function columnOf(table: AnyTable, property: string): EntitySchemaColumnOptions 
   const type = table.columns[property] ?? 'text';
   const sorted = [table.key, ...Object.values(table.indexes ?? {})].some((of) => of.includes(property));
   return {
-    ...{ name: columnName(property), type, primary: table.key.includes(property) },
+    name: columnName(property),
+    type,
+    primary: table.key.includes(property),
     nullable: table.nullable?.includes(property) ?? false,
     ...(type === 'numeric' ? { precision: 38, scale: 0 } : {}),
     ...(type === 'text' && sorted ? { collation: 'C' } : {}),

@@ -57,8 +57,14 @@ const glicko = { season: "'all'", glicko: '1500', deviation: '350', volatility: 
 const DEFAULTS = {
   rating_history: { ...glicko, position: '0' },
   ratings: {
-    ...{ ...glicko, streak: '0', best_streak: '0', start_glicko: '1500', start_deviation: '350' },
-    ...{ start_volatility: '0.06', information: '0', surprise: '0' },
+    ...glicko,
+    streak: '0',
+    best_streak: '0',
+    start_glicko: '1500',
+    start_deviation: '350',
+    start_volatility: '0.06',
+    information: '0',
+    surprise: '0',
   },
 };
 

@@ -191,8 +191,13 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
 
     it('remembers which builds are wanted and how they go, until one is swapped in or given up', async () => {
       const status = {
-        ...{ position: 3, total: 9, events: 3, phase: 'building' as const },
-        ...{ eventsPerSecond: 100, secondsLeft: 1, trouble: 'DATABASE.UNAVAILABLE: It restarts.' },
+        position: 3,
+        total: 9,
+        events: 3,
+        phase: 'building' as const,
+        eventsPerSecond: 100,
+        secondsLeft: 1,
+        trouble: 'DATABASE.UNAVAILABLE: It restarts.',
       };
       await sink.tell(view, status);
       expect((await sink.asked()).get(view.name)).toBeUndefined();
@@ -261,7 +266,9 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
       const mark = await commit(sink, 0, 1, changes(...those, row('b', 1, { points: 7n }), row('c', 1)));
       const seen: (readonly ScoreRow[])[] = [];
       const swept: Swept = {
-        ...{ table: scores, match: { player: 'a' }, order: 'round' },
+        table: scores,
+        match: { player: 'a' },
+        order: 'round',
         take: (some) => {
           seen.push(some as readonly ScoreRow[]);
           return changes(...(some as ScoreRow[]).slice(0, 1).map(({ round }) => row('made', round)));
@@ -278,7 +285,9 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
     it('takes nothing of a sweep that fails on its way, at its end, or comes too late', async () => {
       const mark = await commit(sink, 0, 1, changes(row('a', 1)));
       const swept = (made: ScoreRow, fails = false): Swept => ({
-        ...{ table: scores, match: { player: 'a' }, order: 'round' },
+        table: scores,
+        match: { player: 'a' },
+        order: 'round',
         take: () => {
           if (fails) throw new Error('on its way');
           return changes(made);
@@ -298,8 +307,14 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
 
     it('keeps dead letters with the commit they came with', async () => {
       const letter = {
-        ...{ group: 'projection.contract', position: 3, eventId: 'e', type: 'T', version: 9 },
-        ...{ code: 'EVENT.FUTURE_VERSION', message: "It's \u0000 odd.", attempts: 1 },
+        group: 'projection.contract',
+        position: 3,
+        eventId: 'e',
+        type: 'T',
+        version: 9,
+        code: 'EVENT.FUTURE_VERSION',
+        message: "It's \u0000 odd.",
+        attempts: 1,
       };
       await commit(sink, 0, 5, changes(row('a', 1)), { letters: [letter] });
       await expect(commit(sink, 0, 9, new Map(), { letters: [{ ...letter, position: 8 }] })).rejects.toThrow();
@@ -345,8 +360,14 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
 
     it('takes the dead letters of a build with its rows', async () => {
       const letter = (position: number) => ({
-        ...{ group: 'projection.contract', position, eventId: 'e', type: 'T', version: 1 },
-        ...{ code: 'X', message: 'x', attempts: 1 },
+        group: 'projection.contract',
+        position,
+        eventId: 'e',
+        type: 'T',
+        version: 1,
+        code: 'X',
+        message: 'x',
+        attempts: 1,
       });
       await commit(sink, 0, 2, new Map(), { letters: [letter(1), letter(2)] });
       await commit(await sink.beside(view), 0, 2, new Map(), { letters: [letter(2)] });

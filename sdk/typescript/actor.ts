@@ -54,7 +54,8 @@ try {
   }
   const game = values.game as GameName;
   await play({
-    ...{ ...where, agent: values.agent },
+    ...where,
+    agent: values.agent,
     games: [game],
     queue: { against: values.against },
     matches: Number(values.matches),

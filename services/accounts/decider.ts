@@ -72,7 +72,8 @@ function evolve(state: AccountState, event: AccountEvent): AccountState {
       return { ...state, refusedAt: event.data.at };
     case 'MemberSet':
       return {
-        ...{ ...state, isOrganisation: true },
+        ...state,
+        isOrganisation: true,
         members: { ...state.members, [event.data.memberId]: event.data.role },
       };
     case 'MemberRemoved': {
@@ -262,8 +263,15 @@ function revoke({ data }: RevokeApiKey, state: AccountState): AccountEvent[] {
 
 export const accountDecider: Decider<AccountState, AccountCommand, AccountEvent> = {
   initial: {
-    ...{ registered: false, keys: {}, personId: undefined, totp: false, epoch: 0, members: {}, isOrganisation: false },
-    ...{ joined: [], refusedAt: undefined },
+    registered: false,
+    keys: {},
+    personId: undefined,
+    totp: false,
+    epoch: 0,
+    members: {},
+    isOrganisation: false,
+    joined: [],
+    refusedAt: undefined,
   },
   evolve,
   decide,

@@ -69,7 +69,8 @@ describe('a moderation API', () => {
         .catch((error: unknown) => error);
       expect(isAgonError(refused, 'CONTENT.UNCHECKED')).toBe(true);
       expect(await moderation({ ...options, onFailure: 'open' }).review({ text: 'Ada' })).toEqual({
-        ...{ flagged: false, categories: [] },
+        flagged: false,
+        categories: [],
       });
       expect(told).toHaveLength(2);
     },

@@ -10,7 +10,10 @@ const SECRET_KEY = 'sk_test_123';
 const clock = manualClock('2026-03-01T12:00:00.000Z');
 const providerAt = (url: string, secretKey = SECRET_KEY, port = 4600) =>
   stripeProvider({
-    ...{ secretKey: new Secret(secretKey), webhookSecret: new Secret('whsec_0,whsec_1'), url, clock },
+    secretKey: new Secret(secretKey),
+    webhookSecret: new Secret('whsec_0,whsec_1'),
+    url,
+    clock,
     returnUrl: () => `http://127.0.0.1:${port}/v1/stripe/return`,
   });
 
@@ -22,7 +25,11 @@ const orders: readonly Order[] = [
 ];
 const withdrawalId = derivedId('withdrawal');
 const transfer = (payoutAccountId: string, amountCents = '2500') => ({
-  ...{ accountId: 'ada', withdrawalId, amountCents, currency: 'USD', payoutAccountId },
+  accountId: 'ada',
+  withdrawalId,
+  amountCents,
+  currency: 'USD',
+  payoutAccountId,
   idempotencyKey: `agon-withdrawal-${withdrawalId}`,
 });
 const checkout = (order: Order) => ({ accountId: 'ada', paymentId: derivedId('payment', order.kind), order });
@@ -80,8 +87,11 @@ describe('our calls, to the stand-in', () => {
   let provider: PaymentProvider;
   beforeAll(async () => {
     sandbox = await startStripeSandbox({
-      ...{ secretKey: SECRET_KEY, webhookSecret: 'whsec_1', webhookUrl: () => 'http://127.0.0.1:9' },
-      ...{ clock, ids: seededIds('adapter') },
+      secretKey: SECRET_KEY,
+      webhookSecret: 'whsec_1',
+      webhookUrl: () => 'http://127.0.0.1:9',
+      clock,
+      ids: seededIds('adapter'),
     });
     provider = providerAt(sandbox.url);
   });

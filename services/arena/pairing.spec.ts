@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { pairUp, type Ticket } from './pairing.js';
 
 const ticket = (ticketId: string, change: Partial<Ticket> = {}): Ticket => ({
-  ...{ ticketId, agentId: `${ticketId}.bot`, accountId: ticketId, game: 'chess', stakeCents: '0', currency: 'PLAY' },
+  ticketId,
+  agentId: `${ticketId}.bot`,
+  accountId: ticketId,
+  game: 'chess',
+  stakeCents: '0',
+  currency: 'PLAY',
   houseFromMs: undefined,
   ...change,
 });

@@ -228,7 +228,10 @@ async function playedOut(way: keyof typeof ways, bout: Bout) {
     }
   }
   const seats = accounts.slice(0, -1).map((accountId) => ({
-    ...{ agentId: `${accountId}.bot`, accountId, version: 1, codeDigest: 'a'.repeat(64) },
+    agentId: `${accountId}.bot`,
+    accountId,
+    version: 1,
+    codeDigest: 'a'.repeat(64),
     runtime: 'javascript' as const,
   }));
   const terms = { matchId, game: 'g', seed: 's', stakeCents: stake, currency: 'USD', seats, rakeBps: 1000 };
@@ -253,7 +256,9 @@ describe('settling a match', () => {
     // Stakes that come too late are declined after the end.
     const last = found.match.findLast(({ type }) => type !== 'EscrowDeclined')?.type;
     expect({ end: last, usd: found.usd, compute: found.compute }).toEqual({
-      ...{ end, usd, compute: compute ?? all },
+      end,
+      usd,
+      compute: compute ?? all,
     });
     expect(found.open).toEqual([]);
     const rake = found.match.find(({ type }) => type === 'MatchSettled')?.data as { rakeCents?: string } | undefined;

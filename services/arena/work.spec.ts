@@ -213,7 +213,8 @@ describe('the queue of matches', () => {
     const waiting = work.next(5, AbortSignal.timeout(1_000));
     work.clear();
     expect({ size: work.size, counts: work.counts.runners }).toEqual({
-      ...{ size: 0, counts: { waiting: 0, leased: 0, asking: 1 } },
+      size: 0,
+      counts: { waiting: 0, leased: 0, asking: 1 },
     });
     expect(work.completeUpTo(position())).toBe(position());
     expect(work.leasesOf('r-1')).toEqual([]);

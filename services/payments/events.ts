@@ -34,12 +34,20 @@ const asOfS = z.int().min(0);
 /** When a subscription began: of two that run, the newer one is the plan. */
 const startedS = z.int().min(0);
 const subscription = z.object({
-  ...{ accountId: slug, planId: z.string().max(40), subscriptionId: providerId, asOfS, startedS },
+  accountId: slug,
+  planId: z.string().max(40),
+  subscriptionId: providerId,
+  asOfS,
+  startedS,
   status: planStatus,
 });
 
 const planClaim = {
-  ...{ accountId: slug, planId: z.string().max(40), invoiceId: providerId, claimId: providerId, ...price },
+  accountId: slug,
+  planId: z.string().max(40),
+  invoiceId: providerId,
+  claimId: providerId,
+  ...price,
   cause: z.enum(['refund', 'dispute']),
 };
 
@@ -51,19 +59,28 @@ export const notice = z.discriminatedUnion('kind', [
   dispute,
   subscription.extend({ kind: z.literal('plan') }),
   z.object({
-    ...{ kind: z.literal('plan-paid'), accountId: slug, planId: z.string().max(40), invoiceId: providerId },
+    kind: z.literal('plan-paid'),
+    accountId: slug,
+    planId: z.string().max(40),
+    invoiceId: providerId,
     ...price,
   }),
   /** A refund or a dispute of what was paid for a plan; it stands until it fails or is won. */
   z.object({ kind: z.literal('plan-claim'), ...planClaim, stands: z.boolean() }),
   /** A transfer was taken back: so much of it in all, up to now. */
   z.object({
-    ...{ kind: z.literal('transfer-reversed'), accountId: slug, withdrawalId: z.uuid(), transferId: providerId },
+    kind: z.literal('transfer-reversed'),
+    accountId: slug,
+    withdrawalId: z.uuid(),
+    transferId: providerId,
     ...price,
   }),
   z.object({
-    ...{ kind: z.literal('payout-account'), accountId: slug, payoutAccountId: providerId },
-    ...{ enabled: z.boolean(), asOfS },
+    kind: z.literal('payout-account'),
+    accountId: slug,
+    payoutAccountId: providerId,
+    enabled: z.boolean(),
+    asOfS,
   }),
 ]);
 
@@ -90,7 +107,11 @@ export const paymentEvents = defineEvents('payments', {
   RefundRequested: {
     version: 1,
     schema: z.object({
-      ...{ ...askedRefund, ...price, chargeId: providerId, idempotencyKey: z.string().max(255), reason: because },
+      ...askedRefund,
+      ...price,
+      chargeId: providerId,
+      idempotencyKey: z.string().max(255),
+      reason: because,
     }),
   },
   RefundMade: { version: 1, schema: z.object({ ...askedRefund, refundId: providerId }) },

@@ -19,16 +19,31 @@ export const OFFER_CURRENCY = 'USD' as const;
 
 export const plans: readonly Plan[] = [
   {
-    ...{ planId: 'free', title: 'Free', priceCents: '0' },
-    ...{ agentsMax: 3, matchesPerDayMax: 200, requestsPerMinuteMax: 100, priority: 0 },
+    planId: 'free',
+    title: 'Free',
+    priceCents: '0',
+    agentsMax: 3,
+    matchesPerDayMax: 200,
+    requestsPerMinuteMax: 100,
+    priority: 0,
   },
   {
-    ...{ planId: 'pro', title: 'Pro', priceCents: '1900' },
-    ...{ agentsMax: 25, matchesPerDayMax: 5_000, requestsPerMinuteMax: 600, priority: 1 },
+    planId: 'pro',
+    title: 'Pro',
+    priceCents: '1900',
+    agentsMax: 25,
+    matchesPerDayMax: 5_000,
+    requestsPerMinuteMax: 600,
+    priority: 1,
   },
   {
-    ...{ planId: 'team', title: 'Team', priceCents: '9900' },
-    ...{ agentsMax: 200, matchesPerDayMax: 50_000, requestsPerMinuteMax: 3_000, priority: 2 },
+    planId: 'team',
+    title: 'Team',
+    priceCents: '9900',
+    agentsMax: 200,
+    matchesPerDayMax: 50_000,
+    requestsPerMinuteMax: 3_000,
+    priority: 2,
   },
 ];
 

@@ -43,7 +43,10 @@ beforeAll(async () => {
   const [secretKey, webhookSecret] = ['sk_test_1', 'whsec_1'];
   stripe = await startStripeSandbox({ secretKey, webhookSecret, clock, webhookUrl: () => 'http://127.0.0.1:9' });
   provider = stripeProvider({
-    ...{ secretKey: new Secret(secretKey), webhookSecret: new Secret(webhookSecret), url: stripe.url, clock },
+    secretKey: new Secret(secretKey),
+    webhookSecret: new Secret(webhookSecret),
+    url: stripe.url,
+    clock,
     returnUrl: () => 'http://127.0.0.1/back',
   });
   stripe.books.move('usd', 100_000);

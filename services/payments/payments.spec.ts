@@ -172,7 +172,11 @@ describe('refunds and disputes', () => {
     const half = { ...refund(false, 're_2'), amountCents: '2000' };
     const taken = (...parts: [string, string][]) =>
       event('PaymentRefunded', {
-        ...{ ...payment, ...money, amountCents: '2000', refundId: 're_2', order },
+        ...payment,
+        ...money,
+        amountCents: '2000',
+        refundId: 're_2',
+        order,
         taken: parts.map(([depositId, amountCents]) => ({ depositId, amountCents })),
       });
     given([...paidFor, disputed])
@@ -269,7 +273,8 @@ describe('a refund that staff ask for', () => {
       .thenRefused('PAYMENTS.REFUND_TOO_LARGE');
     const next = event('RefundRequested', {
       ...askedFor('5000').data,
-      ...{ requestId: other, idempotencyKey: `agon-refund-${other}` },
+      requestId: other,
+      idempotencyKey: `agon-refund-${other}`,
     });
     given([...paidFor, askedFor('3000'), refusedEvent])
       .when(ask(undefined, other))

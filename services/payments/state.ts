@@ -57,8 +57,12 @@ export type NoticeOf<Kind extends Notice['kind']> = Extract<Notice, { kind: Kind
 type AfterPayment = NoticeOf<'refund'> | NoticeOf<'dispute'>;
 
 export const initial: PaymentState = {
-  ...{ payments: {}, withdrawals: {} },
-  ...{ subscriptions: {}, planEndings: [], invoices: [], planClaims: {} },
+  payments: {},
+  withdrawals: {},
+  subscriptions: {},
+  planEndings: [],
+  invoices: [],
+  planClaims: {},
 };
 
 export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {

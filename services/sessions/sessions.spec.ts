@@ -9,7 +9,10 @@ const given = specification(sessions);
 const session = { sessionId: '0'.repeat(32), accountId: 'ada' };
 const hash = (letter: string) => letter.repeat(64);
 const data = {
-  ...{ ...session, epoch: 1, methods: ['pwd' as const], tokenHash: hash('a') },
+  ...session,
+  epoch: 1,
+  methods: ['pwd' as const],
+  tokenHash: hash('a'),
   expiresAt: '2026-01-31T00:00:00.000Z',
 };
 const opened = { type: 'SessionOpened', data } as const;

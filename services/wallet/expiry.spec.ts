@@ -8,7 +8,11 @@ const purpose = { kind: 'run', runId: 'r1', agentId: 'ada.bot' } as const;
 const hold = (accountId: string, holdId: string, expiresAt?: string): WalletEvent => ({
   type: 'FundsHeld',
   data: {
-    ...{ accountId, holdId, amountCents: '1', currency: 'COMPUTE', purpose },
+    accountId,
+    holdId,
+    amountCents: '1',
+    currency: 'COMPUTE',
+    purpose,
     ...(expiresAt === undefined ? {} : { expiresAt }),
   },
 });

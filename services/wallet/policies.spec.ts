@@ -167,9 +167,7 @@ describe('the policy of stakes', () => {
   });
 
   it('listens to those events only, and may do what it sends', () => {
-    expect(stakes.types).toEqual([
-      ...['MatchProposed', 'MatchSettled', 'MatchVoided', 'MatchReversed', 'EscrowDeclined'],
-    ]);
+    expect(stakes.types).toEqual(['MatchProposed', 'MatchSettled', 'MatchVoided', 'MatchReversed', 'EscrowDeclined']);
     for (const command of [proposed, settled, voided].flatMap((event) => stakes.react(event))) {
       expect(command.meta.actor).toEqual(SYSTEM);
       expect(allowed(command)).toBe(true);

@@ -122,7 +122,9 @@ export class PostgresCheckpoints implements Checkpoints {
   async bury(letter: DeadLetter): Promise<void> {
     const update = 'ON CONFLICT (name, event_id) DO UPDATE SET letter = excluded.letter';
     await this.ask(`INSERT INTO bus.letters VALUES ($1, $2, $3) ${update}`, [
-      ...[letter.group, letter.eventId, JSON.stringify(letter)],
+      letter.group,
+      letter.eventId,
+      JSON.stringify(letter),
     ]);
   }
 

@@ -300,7 +300,9 @@ export class Member {
       const saved = await (checkpoints.saved?.(options.group) ?? checkpoints.load(options.group));
       const upTo = Math.min(this.position, saved);
       const offsets = merger.settled(upTo).map(({ offset, ...place }) => ({
-        ...{ ...place, offset: `${offset}`, metadata: `${upTo}` },
+        ...place,
+        offset: `${offset}`,
+        metadata: `${upTo}`,
       }));
       if (offsets.length > 0) await this.consumer.commitOffsets(offsets);
     } catch (error) {

@@ -16,7 +16,10 @@ const folder = () => {
 };
 const subject = { issuer: 'https://id.example', subject: 'subject-4711' };
 const ada: Person = {
-  ...{ accountId: 'ada', name: 'Ada Lovelace', email: 'ada@example.org', passwordHash: '$argon2id$of-ada' },
+  accountId: 'ada',
+  name: 'Ada Lovelace',
+  email: 'ada@example.org',
+  passwordHash: '$argon2id$of-ada',
   totp: { secret: 'GEZDGNBVGY3TQOJQ', confirmed: true, lastStep: 7 },
   identities: [subject],
 };
