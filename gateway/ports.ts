@@ -15,12 +15,12 @@ import {
   type DeadLetter,
   type EventStore,
   type Ids,
+  type Load,
   type Quotas,
   type RateLimits,
   type RecordedEvent,
 } from '../services/kernel/index.js';
 import type { PaymentProvider } from '../services/payments/index.js';
-import type { WalletState } from '../services/wallet/index.js';
 import type { Webhook, WebhookState } from '../services/webhooks/index.js';
 import type { Changes } from './answers.js';
 import type { Identities } from './auth/identity.js';
@@ -103,8 +103,8 @@ export interface GatewayPorts {
   readonly changes: Changes;
   /** Code out of what was uploaded: a file, or an archive of several. */
   readAgent(content: Buffer): { readonly source: string; readonly runtime: AgentRuntime };
-  /** A wallet by its own events. */
-  walletOf(accountId: string): Promise<WalletState>;
+  /** States by the log itself. */
+  readonly load: Load;
   /** What a match was proposed with, by its own events, and where in the log that is. */
   proposalOf(matchId: string): Promise<{ readonly data: MatchProposed['data']; readonly position: number } | undefined>;
   readonly games: readonly string[];

@@ -1,73 +1,23 @@
-import { type AccountEvent, type AccountState, accountDecider, STAFF } from '../../services/accounts/index.js';
-import type {
-  Actor,
-  DomainEvent,
-  EventStore,
-  MemberRole,
-  RecordedEvent,
-  Upcaster,
-} from '../../services/kernel/index.js';
-import { type SessionEvent, type SessionState, sessionDecider } from '../../services/sessions/index.js';
+import { type AccountState, accounts, STAFF } from '../../services/accounts/index.js';
+import type { Actor, Load, MemberRole } from '../../services/kernel/index.js';
+import { type SessionState, sessions } from '../../services/sessions/index.js';
 import type { Claims } from './tokens.js';
-
-const CACHED_MAX = 20_000;
-
-interface Fold<State> {
-  state: State;
-  revision: number;
-}
-
-/** States of streams of one kind, kept; each look reads only what is newer, so that it is never behind the log. */
-class Folds<State, Event extends DomainEvent> {
-  readonly #known = new Map<string, Fold<State>>();
-
-  constructor(
-    private readonly store: Pick<EventStore, 'readStream'>,
-    private readonly upcast: Upcaster,
-    private readonly decider: { initial: State; evolve(state: State, event: Event): State },
-  ) {}
-
-  async of(stream: string): Promise<State> {
-    const from = this.#known.get(stream) ?? { state: this.decider.initial, revision: -1 };
-    let { state, revision } = from;
-    for (;;) {
-      const page: readonly RecordedEvent[] = await this.store.readStream(stream, { fromRevision: revision + 1 });
-      for (const event of page) {
-        state = this.decider.evolve(state, this.upcast(event) as unknown as Event);
-        ({ revision } = event);
-      }
-      if (page.length === 0) break;
-    }
-    if (revision >= 0) this.#keep(stream, { state, revision });
-    return state;
-  }
-
-  #keep(stream: string, fold: Fold<State>): void {
-    this.#known.delete(stream);
-    this.#known.set(stream, fold);
-    if (this.#known.size > CACHED_MAX) this.#known.delete(this.#known.keys().next().value as string);
-  }
-}
 
 const NAME = /^[a-z0-9-]{1,39}$/;
 const SESSION = /^[0-9a-f]{32}$/;
 
 /** Who is who, by the log itself: a role, a key or a session that ended a moment ago opens nothing any more. */
 export class Directory {
-  readonly #accounts: Folds<AccountState, AccountEvent>;
-  readonly #sessions: Folds<SessionState, SessionEvent>;
+  constructor(private readonly load: Load) {}
 
-  constructor(store: Pick<EventStore, 'readStream'>, upcast: Upcaster) {
-    this.#accounts = new Folds(store, upcast, accountDecider);
-    this.#sessions = new Folds(store, upcast, sessionDecider);
+  async account(accountId: string): Promise<AccountState> {
+    if (!NAME.test(accountId)) return accounts.decider.initial;
+    return (await this.load(accounts, accountId, 'tail')).state;
   }
 
-  account(accountId: string): Promise<AccountState> {
-    return NAME.test(accountId) ? this.#accounts.of(`account-${accountId}`) : Promise.resolve(accountDecider.initial);
-  }
-
-  session(sessionId: string): Promise<SessionState> {
-    return SESSION.test(sessionId) ? this.#sessions.of(`session-${sessionId}`) : Promise.resolve(undefined);
+  async session(sessionId: string): Promise<SessionState> {
+    if (!SESSION.test(sessionId)) return undefined;
+    return (await this.load(sessions, sessionId, 'tail')).state;
   }
 
   /** Whether the session goes on: it was not ended, has time left, and no password was changed since. */

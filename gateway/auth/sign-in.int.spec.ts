@@ -7,9 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { folderLayout } from '../../ops/embedded/data-folder.js';
 import { identitiesFrom } from '../../ops/embedded/identity.js';
 import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
-import { upcast } from '../../projections/views.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
-import { manualClock } from '../../services/kernel/index.js';
+import { Folds, manualClock } from '../../services/kernel/index.js';
 import { Directory } from './directory.js';
 import type { SigningKey } from './tokens.js';
 import { fromBase32, totpAt } from './totp.js';
@@ -91,7 +90,7 @@ async function staffed(accountId: string, role: string, by = operator): Promise<
   expect((await me(confirmed.accessToken)).body.role).toBe(role);
   return confirmed.accessToken;
 }
-const accountOf = (accountId: string) => new Directory(arena.store, upcast).account(accountId);
+const accountOf = (accountId: string) => new Directory(new Folds({ store: arena.store }).load).account(accountId);
 const codeOf = (secret: string) => totpAt(fromBase32(secret), Date.parse(clock()));
 
 describe('an account', () => {
@@ -432,7 +431,7 @@ describe('two gateways on one folder', () => {
     identitiesFrom({
       config: arena.config,
       paths: folderLayout(folder),
-      store: arena.store,
+      load: new Folds({ store: arena.store }).load,
       database: arena.database,
       clock,
       ids: arena.ids,

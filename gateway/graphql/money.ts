@@ -3,7 +3,7 @@ import { Args, Context, Extensions, Query, Resolver } from '@nestjs/graphql';
 import { agentsById } from '../../projections/agents/query.js';
 import { ledgerSums, statementOf, trialBalance } from '../../projections/balances/query.js';
 import { AgonError, newMeta, ownerOf, SYSTEM } from '../../services/kernel/index.js';
-import { afford, pursesOf, spentOn, type WalletState } from '../../services/wallet/index.js';
+import { afford, pursesOf, spentOn, type WalletState, wallet } from '../../services/wallet/index.js';
 import { assertMayRead, type RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { PAGE, type PageArgs, pageIn, toConnection } from './relay.js';
@@ -23,7 +23,7 @@ export class Money {
     @Context() context: RequestContext,
   ): Promise<Wallet> {
     assertMayRead(context, accountId);
-    const state = await this.ports.walletOf(accountId);
+    const { state } = await this.ports.load(wallet, accountId, 'tail');
     const purses = pursesOf(state, this.ports.clock()).map(({ currency, ...cents }) => ({ currency, ...texts(cents) }));
     const budgets = state.budgets.map(({ currency, agentId = null, ...budget }) => ({
       currency,
@@ -82,7 +82,7 @@ export class Money {
       if (!known.some((each) => each.agentId === agentId))
         throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}.`);
       const accountId = ownerOf(agentId);
-      const before = wallets.get(accountId) ?? (await this.ports.walletOf(accountId));
+      const before = wallets.get(accountId) ?? (await this.ports.load(wallet, accountId, 'tail')).state;
       const cost = { agentId, stakeCents, currency, computeCents };
       const { state, refusal } = afford(before, accountId, cost, newMeta(SYSTEM, { id: agentId, clock }));
       wallets.set(accountId, state);

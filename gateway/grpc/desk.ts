@@ -25,17 +25,19 @@ import {
   invariant,
   isAgonError,
   isSignedBy,
+  type Load,
   newMeta,
   runnerIdOf,
   upcasterOf,
 } from '../../services/kernel/index.js';
-import { RegisterRunner, type RunnerEvent, trustedKey } from '../../services/runners/index.js';
+import { RegisterRunner, runners, trustedKey } from '../../services/runners/index.js';
 import type { LiveMatches } from '../live/matches.js';
 
 const upcast = upcasterOf([arenaEvents]);
 
 export interface DeskPorts {
   readonly store: EventStore;
+  readonly load: Load;
   readonly artifacts: Artifacts;
   readonly queue: WorkQueue;
   readonly live: LiveMatches;
@@ -98,7 +100,7 @@ export async function registerRunner(ports: DeskPorts, registration: Registratio
  * outside.
  */
 export function deskOf(ports: DeskPorts, runnerId: string, table = false) {
-  const { store, artifacts, queue, live, clock, ids, leaseMs, execute } = ports;
+  const { store, load, artifacts, queue, live, clock, ids, leaseMs, execute } = ports;
   const metaOf = newMetaOf(runnerId, clock);
   /** Whatever is done with a match belongs to what its proposal began. */
   const meta = (matchId: string, id: string) => metaOf(id, queue.causeOf(matchId));
@@ -132,7 +134,7 @@ export function deskOf(ports: DeskPorts, runnerId: string, table = false) {
 
     /** The signature is checked before anything of the text is believed. The decision checks it against the facts. */
     async report({ text, signature }: { readonly text: string; readonly signature: string }): Promise<void> {
-      const publicKey = trustedKey((await store.readStream(`runner-${runnerId}`)) as readonly RunnerEvent[]);
+      const publicKey = trustedKey((await load(runners, runnerId, 'tail')).state);
       if (publicKey === undefined) throw new AgonError('RUNNERS.UNKNOWN', `No key is registered for ${runnerId}.`);
       if (!isSignedBy(publicKey, text, signature)) {
         throw new AgonError('ARENA.BAD_SIGNATURE', `The report is not signed by runner ${runnerId}.`);

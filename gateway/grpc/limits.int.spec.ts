@@ -4,7 +4,6 @@ import { connect as dial } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { upcast } from '../../projections/views.js';
 import { ArenaServiceClient } from '../../proto/gen/agon/arena/v1/arena.js';
 import { ErrorInfo, RetryInfo } from '../../proto/gen/google/rpc/error_details.js';
 import { Status } from '../../proto/gen/google/rpc/status.js';
@@ -50,7 +49,7 @@ describe('limits at the door for agents', () => {
   beforeEach(async () => {
     scene = await openScene();
     limits = new MemoryLimits(() => 0);
-    const directory = new Directory(scene.store, upcast);
+    const directory = new Directory(scene.ports.load);
     ports = {
       hub: new PlayHub({ clock: scene.clock }),
       ...scene.ports,

@@ -4,7 +4,6 @@ import { connect } from 'node:http2';
 import { gzipSync } from 'node:zlib';
 import { type ChannelCredentials, type ClientDuplexStream, credentials, Metadata } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { upcast } from '../../projections/views.js';
 import {
   ArenaServiceClient,
   type ClientNote,
@@ -141,11 +140,7 @@ describe('the door for agents from outside', () => {
   beforeEach(async () => {
     scene = await openScene();
     hub = new PlayHub({ clock: scene.clock });
-    // Pages as short as these make a stream of a few events a long one.
-    const directory = new Directory(
-      { readStream: (name, from) => scene.store.readStream(name, { ...from, limit: 2 }) },
-      upcast,
-    );
+    const directory = new Directory(scene.ports.load);
     table = new Table(hub, { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
     ports = {
       hub,

@@ -6,7 +6,8 @@ import {
   type Match,
 } from '../../proto/gen/agon/arena/v1/arena.js';
 import { type Door, type Serving, serve, unary } from '../../proto/serve.js';
-import { agentIdOf, RegisterExternalAgent } from '../../services/agents/index.js';
+import { accounts } from '../../services/accounts/index.js';
+import { agentIdOf, agents, RegisterExternalAgent } from '../../services/agents/index.js';
 import {
   type Actor,
   AgonError,
@@ -120,7 +121,7 @@ function playService(
 
   const admit = async (metadata: Metadata, { agent: agentId, games }: Hello) => {
     const { keyId } = await allowed(metadata, 'play', agentId);
-    const agent = await agentIn(ports.store, agentId);
+    const agent = await agentIn(ports.load, agentId);
     if (agent.runtime !== 'external') {
       throw new AgonError('AGENTS.HOSTED', `${agentId} is run by the arena, and does not play from outside.`);
     }
@@ -197,15 +198,15 @@ function playService(
   };
 }
 
-async function assertAccount({ store }: PlayPorts, accountId: string): Promise<void> {
-  if (await store.head(`account-${accountId}`)) return;
+async function assertAccount({ load }: PlayPorts, accountId: string): Promise<void> {
+  if ((await load(accounts, accountId, 'tail')).revision >= 0) return;
   throw new AgonError('ACCOUNTS.UNKNOWN', `There is no account ${accountId}. Register it first.`);
 }
 
 /** An agent has a bucket of its own only once it is there: names that anybody can make up are the account's. */
-async function assertRate({ limits, plans, store }: PlayPorts, actor: Actor, agentId?: string): Promise<void> {
+async function assertRate({ limits, plans, load }: PlayPorts, actor: Actor, agentId?: string): Promise<void> {
   const own = agentId !== undefined && actsFor(actor, agentId.split('.')[0] ?? '');
-  const known = own && (await store.head(`agent-${agentId}`)) !== undefined;
+  const known = own && (await load(agents, agentId, 'tail')).revision >= 0;
   const bucket = bucketOf(actor, known ? agentId : undefined);
   await assertWithin(limits, bucket, await rateOf(plans, actor), bucket.slice(bucket.indexOf(':') + 1));
 }

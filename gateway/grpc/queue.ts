@@ -1,23 +1,22 @@
-import { type AgentEvent, agentEvents, agentFrom } from '../../services/agents/index.js';
+import { agentFrom, agents } from '../../services/agents/index.js';
 import { type Pairing, ProposeMatch, pairUp, type Ticket } from '../../services/arena/index.js';
 import {
   AgonError,
   type Clock,
   type Command,
   derivedId,
-  type EventStore,
   type Handled,
   type Ids,
+  type Load,
   newMeta,
   ownerOf,
   SYSTEM,
-  upcasterOf,
 } from '../../services/kernel/index.js';
 import type { Plans } from '../plans.js';
 import type { WaitingAgent } from '../ports.js';
 
 export interface QueuePorts {
-  readonly store: EventStore;
+  readonly load: Load;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly rakeBps: number;
@@ -57,12 +56,10 @@ interface Waiting {
 const LOOK_MS = 100;
 const WAITING_MAX = 10_000;
 const SHOWN_MAX = 200;
-const upcast = upcasterOf([agentEvents]);
 
 /** An agent by its own events, which are there as soon as it is. */
-export async function agentIn(store: EventStore, agentId: string) {
-  const events = (await store.readStream(`agent-${agentId}`)).map(upcast);
-  const agent = agentFrom(events as unknown as readonly AgentEvent[]);
+export async function agentIn(load: Load, agentId: string) {
+  const agent = agentFrom((await load(agents, agentId, 'tail')).state);
   if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}. Register it first.`);
   return agent;
 }
@@ -201,7 +198,7 @@ export class MatchQueue {
   }
 
   async #seat(agentId: string, game: string) {
-    const agent = await agentIn(this.#ports.store, agentId);
+    const agent = await agentIn(this.#ports.load, agentId);
     assertPlays(agentId, agent, game);
     const { version, codeDigest, runtime } = agent;
     return { agentId, accountId: ownerOf(agentId), version, codeDigest, runtime };

@@ -12,6 +12,7 @@ import {
   type Command,
   createHandle,
   derivedId,
+  Folds,
   type Handled,
   invariant,
   manualClock,
@@ -33,7 +34,8 @@ export async function openScene() {
   const clock = manualClock('2026-03-01T12:00:00.000Z');
   const queue = new WorkQueue(clock);
   const artifacts = new FileArtifacts(folder);
-  const handle = createHandle({ store });
+  const folds = new Folds({ store });
+  const handle = createHandle({ store, folds });
   const execute = (command: Command): Promise<Handled> => {
     const context = contexts.find(({ commands }) => commands.some(({ spec }) => spec.type === command.type));
     invariant(context, `${command.type} belongs to a context.`);
@@ -47,6 +49,7 @@ export async function openScene() {
   const runner: Actor = { id: 'runner', role: 'runner' };
   const ports: GrpcPorts = {
     store,
+    load: folds.load,
     artifacts,
     queue,
     live,

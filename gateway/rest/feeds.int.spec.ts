@@ -10,6 +10,7 @@ import { run } from '../../ops/e2e/agon.contract.js';
 import { courierPorts, followWebhooks } from '../../ops/embedded/webhooks.js';
 import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { MemoryCheckpoints } from '../../services/adapters/bus/checkpoints.js';
+import { Folds } from '../../services/kernel/index.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-feeds-'));
 let arena: Arena;
@@ -226,9 +227,10 @@ describe('webhooks', () => {
 
   it('become dead letters when nothing helps, are sent again on demand, and miss nothing over a restart', async () => {
     const { store, clock, execute } = arena;
+    const { load } = new Folds({ store });
     const checkpoints = new MemoryCheckpoints();
     const ports = { ...courierPorts('key', clock, true), wait: async () => {} };
-    const start = () => followWebhooks({ store, checkpoints, ports, execute, onRetry: () => {} });
+    const start = () => followWebhooks({ store, load, checkpoints, ports, execute, onRetry: () => {} });
     // The arena's own courier waits between attempts; this one does not, and has checkpoints of its own.
     const { body: added } = await call('POST', 'bob/webhooks', { url: hook, types: ['CreditsGranted'] });
     answer.status = 503;

@@ -10,7 +10,6 @@ import { Directory } from '../../gateway/auth/directory.js';
 import { type PlayPorts, servePlay } from '../../gateway/grpc/play.js';
 import { PlayHub } from '../../gateway/grpc/play-hub.js';
 import { noLimits } from '../../gateway/plans.js';
-import { upcast } from '../../projections/views.js';
 import { type Outside, Table } from '../../sandbox-runner/index.js';
 import { play as playAs } from '../../sdk/typescript/index.js';
 import { IssueApiKey, RegisterOwner } from '../../services/accounts/index.js';
@@ -23,6 +22,7 @@ import {
   type Command,
   createHandle,
   derivedId,
+  Folds,
   invariant,
   NO_CODE,
   newMeta,
@@ -123,7 +123,8 @@ async function crowded({ quick, progress }: BenchOptions): Promise<string> {
 /** The door, the hub and the table, without a log of matches: what is measured is the way to the agents. */
 async function openArena(agents: number) {
   const store = new MemoryEventStore();
-  const handle = createHandle({ store });
+  const folds = new Folds({ store });
+  const handle = createHandle({ store, folds });
   const execute = (command: Command) => {
     const context = contexts.find(({ commands }) => commands.some(({ spec }) => spec.type === command.type));
     invariant(context, `${command.type} belongs to a context.`);
@@ -142,10 +143,10 @@ async function openArena(agents: number) {
   const overheadMs: number[] = [];
   const table = new Table(timed(hub, overheadMs), { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
   const nobody = async () => [];
-  const directory = new Directory(store, upcast);
+  const directory = new Directory(folds.load);
   const ports: PlayPorts = {
     hub,
-    store,
+    load: folds.load,
     execute,
     clock: systemClock,
     ids: randomIds,

@@ -14,6 +14,7 @@ import {
   systemClock as clock,
   createHandle,
   derivedId,
+  Folds,
   invariant,
   newMeta,
   randomIds,
@@ -35,7 +36,8 @@ const paths = folderLayout(folder);
 const store = await LmdbEventStore.open(paths.log);
 const checkpoints = new LmdbCheckpoints(paths.bus);
 const artifacts = new FileArtifacts(paths.artifacts);
-const handle = createHandle({ store });
+const folds = new Folds({ store });
+const handle = createHandle({ store, folds });
 const execute = (command: Command) => {
   const context = contexts.find(({ commands }) => commands.some(({ spec }) => spec.type === command.type));
   invariant(context, `${command.type} belongs to a context.`);
@@ -50,6 +52,7 @@ writeFileSync(paths.runnerToken, TOKEN, { mode: 0o600 });
 const door = await serveRunners(
   {
     store,
+    load: folds.load,
     artifacts,
     queue,
     live: new LiveMatches(),

@@ -11,6 +11,7 @@ import {
   type Command,
   systemClock as clock,
   createHandle,
+  Folds,
   invariant,
   isAgonError,
   newMeta,
@@ -47,7 +48,9 @@ const dieAt = (here: KillPoint) => {
 const paths = folderLayout(folder);
 const store = await LmdbEventStore.open(paths.log);
 const checkpoints = new LmdbCheckpoints(paths.bus);
-const handle = createHandle({ store });
+const folds = new Folds({ store });
+const { load } = folds;
+const handle = createHandle({ store, folds });
 const execute = async (command: Command) => {
   const context = contexts.find(({ commands }) => commands.some(({ spec }) => spec.type === command.type));
   invariant(context, `${command.type} belongs to a context.`);
@@ -86,7 +89,7 @@ const bus = new EmbeddedBus(store, checkpoints);
 const policies = contexts.flatMap((context) => context.policies ?? []);
 const consumers = await Promise.all(policies.map((policy) => runPolicy(bus, policy, execute)));
 const onRetry = () => {};
-const outgoing = await followPayments({ store, checkpoints, provider, clock, execute, onRetry });
+const outgoing = await followPayments({ store, load, checkpoints, provider, clock, execute, onRetry });
 const door = createServer(async (request, response) => {
   const chunks: Buffer[] = [];
   for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);

@@ -7,8 +7,8 @@ import { csv, STATEMENT, statementCells, statementLines } from '../../projection
 import { type BalanceRow, balances, postings } from '../../projections/balances/table.js';
 import { balancesView } from '../../projections/balances/view.js';
 import { upcast } from '../../projections/views.js';
-import { AgonError, formatMoney, parseConfig, parseMoney, systemClock } from '../../services/kernel/index.js';
-import { pursesOf, readWallet, spentOn } from '../../services/wallet/index.js';
+import { AgonError, Folds, formatMoney, parseConfig, parseMoney, systemClock } from '../../services/kernel/index.js';
+import { pursesOf, spentOn, wallet } from '../../services/wallet/index.js';
 import { DataFolder, folderLayout, holderOf } from '../embedded/data-folder.js';
 import { hasLog, readView, withLog } from './offline.js';
 import { colour, EXIT, type OutputOptions, print, table } from './output.js';
@@ -54,7 +54,7 @@ export async function showWallet(dataDir: string, accountId: string, options: Ou
 const walletInLog = (dataDir: string, accountId: string): Promise<ShownWallet> =>
   withLog(dataDir, async (store) => {
     const now = systemClock();
-    const state = await readWallet(store, upcast, accountId);
+    const { state } = await new Folds({ store }).load(wallet, accountId, 'tail');
     const budgets = state.budgets.map((budget) => ({
       ...budget,
       spentTodayCents: spentOn(budget, now.slice(0, 10)),

@@ -29,6 +29,7 @@ import {
   type Consumer,
   createHandle,
   type EventStore,
+  Folds,
   type Handled,
   type Ids,
   randomIds,
@@ -182,7 +183,9 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       },
       onBuildFailed: (view, err) => onRetry(groupOf(view), err),
     });
-    const handle = createHandle({ store, onHandled: watch.onHandled, onAppended: watch.onAppended });
+    const folds = new Folds({ store });
+    const { load } = folds;
+    const handle = createHandle({ store, folds, onHandled: watch.onHandled, onAppended: watch.onAppended });
     const artifacts = new FileArtifacts(folder.paths.artifacts);
     const egress = config.egress === undefined ? undefined : new Egress(readPolicy(config.egress, [], env));
     const pool = new Cells({ size: config.cells }, egress);
@@ -210,7 +213,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     const identities = identitiesFrom({
       config,
       paths: folder.paths,
-      store,
+      load,
       database,
       limits,
       clock,
@@ -222,7 +225,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     });
     const policies = contexts.flatMap((context) => context.policies ?? []);
     const letters = new PolicyLetters({ store, checkpoints, policies, execute: (command) => execute(command) });
-    const parts = { config, store, database: reads, artifacts, metrics: metrics.registry, clock, ids, provider };
+    const parts = { config, store, load, database: reads, artifacts, metrics: metrics.registry, clock, ids, provider };
     const courier = courierPorts(folder.webhookKey(), clock, config.webhookPrivate);
     const ports: GatewayPorts = {
       ...gatewayPorts({ ...parts, boards, limits, live, cells: pool }),
@@ -231,7 +234,7 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
       letters,
       limits: metrics.limits(limits),
       changes: { of: (view) => changes.get(view) ?? 0 },
-      webhooks: webhookPort(store, courier, config.webhookPrivate),
+      webhooks: webhookPort(load, courier, config.webhookPrivate),
       waiting: () => waiting(),
       status: async () => [
         ...(await statusOf({ store, database, consumers, trouble, checkpoints, projections })),
@@ -281,14 +284,14 @@ export async function startArena(config: Config, options: ArenaOptions = {}): Pr
     });
     started('work', work, () => work.stop());
     if (provider) {
-      const outgoing = await followPayments({ store, checkpoints, provider, clock, execute, onRetry });
+      const outgoing = await followPayments({ store, load, checkpoints, provider, clock, execute, onRetry });
       started('payments', outgoing, () => outgoing.stop());
       watched('payments.outgoing', outgoing);
     }
-    const told = await followWebhooks({ store, checkpoints, ports: courier, execute, onRetry });
+    const told = await followWebhooks({ store, load, checkpoints, ports: courier, execute, onRetry });
     started('webhooks', told, () => told.stop());
     const { leaseMs, runner: inside, grpcPort } = config;
-    const desk = { store, artifacts, queue, live, clock, ids, leaseMs, execute };
+    const desk = { store, load, artifacts, queue, live, clock, ids, leaseMs, execute };
     watched('runner', work);
     const expiry = await followExpiry({ store, checkpoints, clock, execute, onRetry });
     started('expiry', expiry, () => expiry.stop());

@@ -1,7 +1,6 @@
 import { logReaderOf } from '../../gateway/auth/api-key.js';
 import { Directory } from '../../gateway/auth/directory.js';
 import { type Access, type EventStorePorts, serveEventStore } from '../../gateway/eventstore/server.js';
-import { upcast } from '../../projections/views.js';
 import type { Serving } from '../../proto/serve.js';
 import { contexts } from '../../services/index.js';
 import {
@@ -10,6 +9,7 @@ import {
   type Config,
   checkedData,
   type EventStore,
+  Folds,
   type Ids,
   type SealedEvent,
 } from '../../services/kernel/index.js';
@@ -70,7 +70,7 @@ function accessOf(
   { store, operatorToken, readerToken, readOnly = false }: Door,
   insecure: boolean,
 ): EventStorePorts['accessOf'] {
-  const directory = new Directory(store, upcast);
+  const directory = new Directory(new Folds({ store }).load);
   return async (key): Promise<Access | undefined> => {
     const reader: Access = { actor: { id: 'reader', role: 'auditor' }, write: false };
     if (key === undefined) return insecure ? reader : undefined;

@@ -4,23 +4,22 @@ import { Directory } from '../../gateway/auth/directory.js';
 import { Identities, type IdentityPorts } from '../../gateway/auth/identity.js';
 import { Passwords } from '../../gateway/auth/password.js';
 import { type KeyRing, type SigningKey, Tokens } from '../../gateway/auth/tokens.js';
-import { upcast } from '../../projections/views.js';
 import { FileVault } from '../../services/adapters/vault/file.js';
-import type { Config, EventStore } from '../../services/kernel/index.js';
+import type { Config, Load } from '../../services/kernel/index.js';
 import type { folderLayout } from './data-folder.js';
 
 interface IdentityParts
   extends Pick<IdentityPorts, 'limits' | 'clock' | 'ids' | 'houseAccounts' | 'execute' | 'onInternalError'> {
   readonly config: Config;
   readonly paths: ReturnType<typeof folderLayout>;
-  readonly store: EventStore;
+  readonly load: Load;
   readonly database: DataSource;
   /** Where the gateway answers, as long as nothing better was said. */
   url(): string;
 }
 
 /** Knows people by the log and by the vault in the data folder. */
-export function identitiesFrom({ config, paths, store, database, url, ...rest }: IdentityParts): Identities {
+export function identitiesFrom({ config, paths, load, database, url, ...rest }: IdentityParts): Identities {
   const { publicUrl, registration, oidcIssuer: issuer, oidcClientId: clientId, oidcClientSecret, corsOrigins } = config;
   const alone = aloneIn(database);
   const ring = ringIn(paths.signingKeys, (work) => alone('signing keys', work));
@@ -31,7 +30,7 @@ export function identitiesFrom({ config, paths, store, database, url, ...rest }:
     registration,
     alone,
     vault: new FileVault({ people: paths.people, keys: paths.peopleKeys }),
-    directory: new Directory(store, upcast),
+    directory: new Directory(load),
     passwords: new Passwords(),
   };
   if (issuer === undefined || clientId === undefined) return new Identities(ports);

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { upcast } from '../../projections/views.js';
 import { MemoryCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { until } from '../../services/adapters/store/subscription.contract.js';
 import { arena, ProposeMatch, VoidMatch } from '../../services/arena/index.js';
 import { metaOf, OPERATOR } from '../../services/kernel/fixtures.js';
-import { AgonError, type Command, type Context, createHandle } from '../../services/kernel/index.js';
-import { GrantCredits, readWallet, wallet } from '../../services/wallet/index.js';
+import { AgonError, type Command, type Context, createHandle, Folds } from '../../services/kernel/index.js';
+import { GrantCredits, wallet } from '../../services/wallet/index.js';
 import { PolicyLetters } from './letters.js';
 import { runPolicy } from './policies.js';
 
@@ -36,7 +35,7 @@ async function start() {
   };
   const types = async () => (await store.readStream(`match-${matchId}`)).map(({ type }) => type);
   const purseOf = async (accountId: string) => {
-    const { purses, holds } = await readWallet(store, upcast, accountId);
+    const { purses, holds } = (await new Folds({ store }).load(wallet, accountId, 'tail')).state;
     return [purses.PLAY?.availableCents, holds.length];
   };
   for (const accountId of ['ada', 'bob']) {

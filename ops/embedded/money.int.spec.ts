@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ledgerSums, trialBalance } from '../../projections/balances/query.js';
-import { upcast } from '../../projections/views.js';
-import { manualClock, newMeta, SYSTEM } from '../../services/kernel/index.js';
-import { GrantCredits, HoldFunds, pursesOf, readWallet } from '../../services/wallet/index.js';
+import { Folds, manualClock, newMeta, SYSTEM } from '../../services/kernel/index.js';
+import { GrantCredits, HoldFunds, pursesOf, wallet } from '../../services/wallet/index.js';
 import { type Arena, arenaOfSpec } from '../engines/arena.contract.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-money-'));
@@ -52,7 +51,8 @@ async function play(): Promise<{ status: string; detail: string }> {
 }
 
 const compute = async (accountId: string) => {
-  const purses = pursesOf(await readWallet(arena.store, upcast, accountId), clock());
+  const { state } = await new Folds({ store: arena.store }).load(wallet, accountId, 'tail');
+  const purses = pursesOf(state, clock());
   const { availableCents, heldCents } = purses.find(({ currency }) => currency === 'COMPUTE') ?? {};
   return { availableCents, heldCents };
 };

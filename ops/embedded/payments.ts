@@ -15,10 +15,10 @@ import {
   type EventStore,
   type Handled,
   isAgonError,
+  type Load,
   Secret,
 } from '../../services/kernel/index.js';
 import { carryOut, outgoingTypes, type PaymentProvider } from '../../services/payments/index.js';
-import { readWallet } from '../../services/wallet/index.js';
 import { type Sandbox, type SandboxOptions, startStripeSandbox } from '../stripe-sandbox/server.js';
 
 const RETRY_MS = { first: 100, most: 30_000 } as const;
@@ -70,6 +70,7 @@ const random = () => randomBytes(18).toString('hex');
 
 interface OutgoingOptions {
   readonly store: EventStore;
+  readonly load: Load;
   readonly checkpoints: Checkpoints;
   /** What carries the events; the log itself when left out. */
   readonly makeBus?: (checkpoints: Checkpoints) => Bus;
@@ -88,7 +89,6 @@ type Outgoing = Parameters<typeof carryOut>[0] & { readonly position: number };
 export async function followPayments(options: OutgoingOptions): Promise<Consumer> {
   const { store, checkpoints, onRetry } = options;
   const { makeBus = (behind: Checkpoints) => new EmbeddedBus(store, behind, onRetry) } = options;
-  const walletOf = (accountId: string) => readWallet(store, upcast, accountId);
   const open = new Map<string, Outgoing>();
   const timers = new Set<NodeJS.Timeout>();
   const underWay = new Set<Promise<void>>();
@@ -101,7 +101,7 @@ export async function followPayments(options: OutgoingOptions): Promise<Consumer
 
   const attempt = async (event: Outgoing, count: number): Promise<void> => {
     try {
-      const command = await carryOut(event, { ...options, walletOf });
+      const command = await carryOut(event, options);
       if (command) await options.execute(command);
       open.delete(event.id);
     } catch (error) {

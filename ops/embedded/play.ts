@@ -79,13 +79,13 @@ export async function startPlay(parts: PlayParts): Promise<Play> {
 }
 
 function doorPorts({ desk, ports }: PlayParts, hub: PlayHub): PlayPorts {
-  const { store, clock, ids, execute } = desk;
+  const { load, clock, ids, execute } = desk;
   const { rakeBps, disputeWindowMs, computeCents, games, assertSeats, actorOf, onInternalError, database } = ports;
   const plans = plansOf(ports);
   return {
     hub,
     plans,
-    store,
+    load,
     clock,
     ids,
     execute,

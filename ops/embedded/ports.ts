@@ -20,11 +20,11 @@ import type {
   Config,
   EventStore,
   Ids,
+  Load,
   Quotas,
   RateLimits,
 } from '../../services/kernel/index.js';
 import type { PaymentProvider } from '../../services/payments/index.js';
-import { readWallet } from '../../services/wallet/index.js';
 import { version } from '../version.js';
 import { type DataFolder, sameToken } from './data-folder.js';
 import { HOUSE_ACCOUNTS } from './ladder.js';
@@ -33,6 +33,7 @@ import { Strengths } from './strengths.js';
 export interface GatewayParts {
   readonly config: Config;
   readonly store: EventStore;
+  readonly load: Load;
   readonly database: DataSource;
   readonly artifacts: Artifacts;
   readonly metrics: Registry;
@@ -61,7 +62,6 @@ export function gatewayPorts(parts: GatewayParts) {
     matchEvents: (matchId) => store.readStream(`match-${matchId}`),
     log: store,
     readAgent: uploadedAgent,
-    walletOf: (accountId) => readWallet(store, upcast, accountId),
     proposalOf: async (matchId) => {
       const [first] = await store.readStream(`match-${matchId}`, { limit: 1 });
       return first && (upcast(first) as never as MatchProposed & { position: number });

@@ -15,14 +15,16 @@ import {
   derivedId,
   type EventStore,
   type Handled,
-  invariant,
   isAgonError,
+  type Load,
   newMeta,
   type RecordedEvent,
   type Subscription,
   SYSTEM,
 } from '../../services/kernel/index.js';
 import {
+  addedAt,
+  addedIn,
   arrived,
   attempt,
   type CourierPorts,
@@ -35,7 +37,7 @@ import {
   secretFrom,
   secretText,
   type Webhook,
-  WebhookRegistry,
+  webhooksIn,
   webhookTypes,
 } from '../../services/webhooks/index.js';
 
@@ -44,6 +46,7 @@ const UNDER_WAY_MAX = 16;
 
 interface CourierOptions {
   readonly store: EventStore;
+  readonly load: Load;
   readonly checkpoints: Checkpoints;
   readonly ports: CourierPorts;
   execute(command: Command): Promise<Handled>;
@@ -64,10 +67,9 @@ export function courierPorts(key: string, clock: Clock, allowPrivate: boolean): 
 }
 
 /** What the gateway may do with webhooks. */
-export function webhookPort(store: EventStore, ports: CourierPorts, allowPrivate: boolean): WebhookPort {
-  const registry = new WebhookRegistry(store);
+export function webhookPort(load: Load, ports: CourierPorts, allowPrivate: boolean): WebhookPort {
   return {
-    list: () => registry.read(),
+    list: () => webhooksIn(load),
     secretOf: (webhookId) => secretText(ports.secretOf(webhookId)),
     assertAllowed: (text) => {
       const { protocol, hostname } = new URL(text);
@@ -96,11 +98,10 @@ export function webhookPort(store: EventStore, ports: CourierPorts, allowPrivate
  * message that is neither delivered nor a dead letter: what was under way is sent again after a restart, with the same id.
  */
 export async function followWebhooks(options: CourierOptions): Promise<Subscription> {
-  const { store } = options;
-  const registry = new WebhookRegistry(store);
+  const { store, load } = options;
   const endpoints = new Map<string, Endpoint>();
   const turn = async () => {
-    const state = await registry.read();
+    const state = await webhooksIn(load);
     for (const [webhookId, endpoint] of endpoints) {
       if (state[webhookId]?.status === 'active') continue;
       endpoints.delete(webhookId);
@@ -109,17 +110,21 @@ export async function followWebhooks(options: CourierOptions): Promise<Subscript
     for (const webhook of Object.values(state)) {
       if (webhook.status !== 'active') continue;
       const endpoint = endpoints.get(webhook.webhookId) ?? new Endpoint(webhook, options);
-      const addedAt = registry.addedAt(webhook.webhookId);
-      invariant(addedAt !== undefined, 'An endpoint that is known was added.');
-      if (!endpoints.has(webhook.webhookId)) await endpoint.start(addedAt);
+      const from = added.get(webhook.webhookId);
+      // One that is newer than what was heard of is begun with when its event comes.
+      if (from === undefined) continue;
+      if (!endpoints.has(webhook.webhookId)) await endpoint.start(from);
       endpoints.set(webhook.webhookId, endpoint);
       for (const { position, deliveryId } of Object.values(webhook.replaying)) endpoint.replay(position, deliveryId);
     }
   };
   const after = await store.lastPosition();
+  const added = await addedAt(store);
   await turn();
   const subscription = store.subscribe({ after }, async (events) => {
-    if (events.some(({ stream }) => stream === REGISTRY)) await turn();
+    const own = events.filter(({ stream }) => stream === REGISTRY);
+    for (const [webhookId, position] of addedIn(own)) added.set(webhookId, position);
+    if (own.length > 0) await turn();
   });
   const stop = async () => {
     await subscription.stop();

@@ -13,6 +13,7 @@ import {
   type Checkpoints,
   type Config,
   type EventStore,
+  Folds,
   randomIds,
 } from '../../services/kernel/index.js';
 import { addGauges } from '../embedded/gauges.js';
@@ -52,6 +53,11 @@ export class Engines {
       addGauges(metrics.registry, { store, consumers });
       return this.frame.started(name, store, () => store.close());
     });
+  }
+
+  /** The streams that this process has folded. */
+  folds(): Promise<Folds> {
+    return this.once('folds', async () => new Folds({ store: await this.store() }));
   }
 
   /** The read models. */

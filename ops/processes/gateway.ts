@@ -52,12 +52,14 @@ const AGAIN_MS = 1_000;
 export async function gateway(frame: Frame, engines: Engines): Promise<Doors> {
   const { config, log, metrics } = frame;
   const { webhookPrivate } = config;
-  const [store, database, reads, redis] = await Promise.all([
+  const [store, folds, database, reads, redis] = await Promise.all([
     engines.store(),
+    engines.folds(),
     engines.database(),
     engines.reads(),
     engines.redis(),
   ]);
+  const { load } = folds;
   const clock = clockOf(config);
   const watch = await watched(frame);
   const folder = DataFolder.beside(config.dataDir);
@@ -78,6 +80,7 @@ export async function gateway(frame: Frame, engines: Engines): Promise<Doors> {
   const same = {
     config,
     store,
+    load,
     database: reads,
     artifacts,
     metrics: metrics.registry,
@@ -90,7 +93,7 @@ export async function gateway(frame: Frame, engines: Engines): Promise<Doors> {
   const identities = identitiesFrom({
     config,
     paths: folder.paths,
-    store,
+    load,
     database,
     limits,
     clock,
@@ -107,7 +110,7 @@ export async function gateway(frame: Frame, engines: Engines): Promise<Doors> {
     limits: metrics.limits(limits),
     // Rows are changed by other processes: nothing is known to be as it was.
     changes: { of: () => undefined },
-    webhooks: webhookPort(store, courier, webhookPrivate),
+    webhooks: webhookPort(load, courier, webhookPrivate),
     status: () => frame.status(),
     waiting: () => waitingAt(redis),
     visible: (position) => untilVisible(database, boards, position),
@@ -120,12 +123,12 @@ export async function gateway(frame: Frame, engines: Engines): Promise<Doors> {
   };
   addGauges(metrics.registry, { database, cells, live, cellsMax: config.cells, dataDir: config.dataDir });
   const { onHandled, onAppended } = watch;
-  const app = await createGateway(config, ports, createHandle({ store, onHandled, onAppended }));
+  const app = await createGateway(config, ports, createHandle({ store, folds, onHandled, onAppended }));
   frame.started('gateway', app, () => app.close());
   const execute = (command: Command): Promise<Handled> => app.get(CommandBus).execute(command);
   const checkpoints = await engines.checkpoints();
   const { onRetry } = frame;
-  tellWebhooks(frame, redis, () => followWebhooks({ store, checkpoints, ports: courier, execute, onRetry }));
+  tellWebhooks(frame, redis, () => followWebhooks({ store, load, checkpoints, ports: courier, execute, onRetry }));
   address.url = await frame.need('gateway', () => listen(app, config));
   frame.part('gateway', async () => address.url);
   return { url: address.url };

@@ -31,7 +31,7 @@ export async function play(frame: Frame, engines: Engines): Promise<Doors> {
     engines.database(),
     engines.redis(),
   ]);
-  const { store, clock, execute, watch, onRetry } = parts;
+  const { store, load, clock, execute, watch, onRetry } = parts;
   const { log, metrics } = frame;
   const config = { ...parts.config, playPort: parts.config.playPort ?? PLAY_PORT };
   const folder = DataFolder.beside(config.dataDir);
@@ -45,11 +45,11 @@ export async function play(frame: Frame, engines: Engines): Promise<Doors> {
   const url = () => config.publicUrl ?? `http://${config.host}:${config.port}`;
   const { provider: paid } = await paymentsFrom(config, { clock, url });
   const provider = metrics.provider(paid);
-  const same = { config, store, database, artifacts, metrics: metrics.registry, clock, ids: randomIds, provider };
+  const same = { config, store, load, database, artifacts, metrics: metrics.registry, clock, ids: randomIds, provider };
   const identities = identitiesFrom({
     config,
     paths: folder.paths,
-    store,
+    load,
     database,
     limits,
     clock,
@@ -67,7 +67,17 @@ export async function play(frame: Frame, engines: Engines): Promise<Doors> {
     limits: metrics.limits(limits),
   };
   const work = await queueOf(frame, parts, 'table');
-  const desk = { store, artifacts, queue: work.queue, live, clock, ids: randomIds, leaseMs: config.leaseMs, execute };
+  const desk = {
+    store,
+    load,
+    artifacts,
+    queue: work.queue,
+    live,
+    clock,
+    ids: randomIds,
+    leaseMs: config.leaseMs,
+    execute,
+  };
   const table = {
     config,
     desk,

@@ -12,6 +12,7 @@ import {
   type Context,
   createHandle,
   type EventStore,
+  type Folds,
   type Handled,
   randomIds,
 } from '../../services/kernel/index.js';
@@ -40,8 +41,8 @@ class Kernel {}
 class WriteSide {}
 
 /** The write side's modules, as a gateway has them, without doors. */
-async function writeSide(frame: Frame, store: EventStore, { onHandled, onAppended }: Watch) {
-  const handle = ruled(createHandle({ store, onHandled, onAppended }), contentFrom(frame.config, frame.log));
+async function writeSide(frame: Frame, store: EventStore, folds: Folds, { onHandled, onAppended }: Watch) {
+  const handle = ruled(createHandle({ store, folds, onHandled, onAppended }), contentFrom(frame.config, frame.log));
   const kernel = {
     module: Kernel,
     global: true,
@@ -58,9 +59,14 @@ async function writeSide(frame: Frame, store: EventStore, { onHandled, onAppende
 /** What the services have in common: the log, a way to ask for commands, and a bus to hear events by. */
 export async function serviceParts(frame: Frame, engines: Engines) {
   const { config, onRetry } = frame;
-  const [store, checkpoints, makeBus] = await Promise.all([engines.store(), engines.checkpoints(), engines.makeBus()]);
+  const [store, folds, checkpoints, makeBus] = await Promise.all([
+    engines.store(),
+    engines.folds(),
+    engines.checkpoints(),
+    engines.makeBus(),
+  ]);
   const watch = await watched(frame);
-  const execute = await writeSide(frame, store, watch);
+  const execute = await writeSide(frame, store, folds, watch);
   const follow = async (name: string, start: () => Promise<Consumer>) => {
     const consumer = await frame.need(name, start);
     frame.started(name, consumer, () => consumer.stop());
@@ -73,7 +79,20 @@ export async function serviceParts(frame: Frame, engines: Engines) {
       await follow(`policy.${policy.name}`, () => runPolicy(bus, policy, execute));
     }
   };
-  return { config, store, checkpoints, makeBus, watch, execute, clock: clockOf(config), onRetry, follow, policies };
+  const { load } = folds;
+  return {
+    config,
+    store,
+    load,
+    checkpoints,
+    makeBus,
+    watch,
+    execute,
+    clock: clockOf(config),
+    onRetry,
+    follow,
+    policies,
+  };
 }
 
 const watches = new WeakMap<Frame, Promise<Watch>>();
@@ -115,7 +134,7 @@ export async function payments(frame: Frame, engines: Engines): Promise<Doors> {
 /** Escrow, the queue of matches, their leases, and the door for runners. */
 export async function arena(frame: Frame, engines: Engines): Promise<Doors> {
   const parts = await serviceParts(frame, engines);
-  const { config, store, clock, execute, watch } = parts;
+  const { config, store, load, clock, execute, watch } = parts;
   await parts.policies(({ name }) => !ELSEWHERE.includes(name));
   const work = await queueOf(frame, parts, 'runner');
   addGauges(frame.metrics.registry, { queue: work.queue });
@@ -125,7 +144,17 @@ export async function arena(frame: Frame, engines: Engines): Promise<Doors> {
   const live = new SharedLive(config.redisUrl === undefined ? undefined : await engines.redis());
   const artifacts = new FileArtifacts(folder.paths.artifacts);
   const onInternalError = (err: unknown) => frame.log.error({ err }, 'internal error');
-  const desk = { store, artifacts, queue: work.queue, live, clock, ids: randomIds, leaseMs: config.leaseMs, execute };
+  const desk = {
+    store,
+    load,
+    artifacts,
+    queue: work.queue,
+    live,
+    clock,
+    ids: randomIds,
+    leaseMs: config.leaseMs,
+    execute,
+  };
   const { host, grpcPort: port = ARENA_PORT } = config;
   const interceptors = [watchGrpc({ ids: randomIds, observe: watch.onSeen })];
   const open = () => serveRunners({ ...desk, actorOf, onInternalError }, { host, port, interceptors });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type Actor, actsFor, defineCommand, isStaff, slug, text } from '../kernel/index.js';
+import { type Actor, actsFor, defineCommand, isStaff, type MemberRole, slug, text } from '../kernel/index.js';
+import type { AccountState } from './decider.js';
 import { accountEvents, apiKeyId, factor, memberRole, scopes, secretHash } from './events.js';
 
 const { specs } = accountEvents;
@@ -125,11 +126,16 @@ export const appointsStaff = ({ id, role }: Actor): boolean => role === 'admin' 
 const appoints = (actor: Actor, { accountId }: { accountId: string }) =>
   accountId === STAFF ? appointsStaff(actor) : actsFor(actor, accountId, 'admin');
 
+/** Owners are made and unmade by owners: an admin does not get above them. */
+const isAbove = (actor: Actor, { accountId }: { accountId: string }, roles: readonly (MemberRole | undefined)[]) =>
+  !roles.includes('owner') || actsFor(actor, accountId, 'owner');
+
 export class SetMember extends defineCommand({
   type: 'SetMember',
   data: z.object({ accountId: slug, memberId: slug, role: memberRole }),
   stream,
   allow: appoints,
+  allowGiven: (actor, data, { members }: AccountState) => isAbove(actor, data, [data.role, members[data.memberId]]),
 }) {}
 
 export class RemoveMember extends defineCommand({
@@ -138,6 +144,8 @@ export class RemoveMember extends defineCommand({
   stream,
   // Everybody may leave.
   allow: (actor, data) => appoints(actor, data) || (actor.role !== 'runner' && actor.id === data.memberId),
+  allowGiven: (actor, data, { members }: AccountState) =>
+    actor.id === data.memberId || isAbove(actor, data, [members[data.memberId]]),
 }) {}
 
 /** A membership takes effect when both have said so, in whatever order: nobody is made a member unasked. */

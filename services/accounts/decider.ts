@@ -181,7 +181,7 @@ function ofPerson(command: Exclude<OfPerson, { type: 'EnrolPerson' }>, state: Ac
   }
 }
 
-function setMember({ data, meta }: SetMember, state: AccountState): AccountEvent[] {
+function setMember({ data }: SetMember, state: AccountState): AccountEvent[] {
   const { accountId, memberId, role } = data;
   if (accountId === STAFF && (role === 'owner' || role === 'member')) {
     throw new AgonError('ACCOUNTS.BAD_ROLE', 'Staff are operators, auditors and admins.');
@@ -190,7 +190,6 @@ function setMember({ data, meta }: SetMember, state: AccountState): AccountEvent
     throw new AgonError('ACCOUNTS.IS_PERSON', `${accountId} is one person's account. Register an organisation.`);
   }
   if (state.members[memberId] === role) return [];
-  assertOwnerOver([role, state.members[memberId]], meta.actor, accountId);
   if (role !== 'owner') assertOwnerLeft(accountId, memberId, state);
   if (Object.keys(state.members).length >= MEMBERS_MAX && !state.members[memberId]) {
     throw new AgonError('ACCOUNTS.TOO_MANY_MEMBERS', `An organisation has at most ${MEMBERS_MAX} members.`);
@@ -202,7 +201,6 @@ function removeMember({ data, meta }: RemoveMember, state: AccountState): Accoun
   const { accountId, memberId } = data;
   const role = state.members[memberId];
   if (!role) return [];
-  if (memberId !== meta.actor.id) assertOwnerOver([role], meta.actor, accountId);
   // Whoever was erased owns nothing any more, be it the last owner: staff names another.
   if (meta.actor.role !== 'system') assertOwnerLeft(accountId, memberId, state);
   return [{ type: 'MemberRemoved', data }];
@@ -221,13 +219,6 @@ export function assertJoins({ joined }: Pick<AccountState, 'joined'>): void {
   if (joined.length < ORGANISATIONS_MAX) return;
   const why = `One person acts for at most ${ORGANISATIONS_MAX} organisations. Leave one first.`;
   throw new AgonError('ACCOUNTS.TOO_MANY_ORGANISATIONS', why);
-}
-
-/** Owners are made and unmade by owners: an admin does not get above them. */
-function assertOwnerOver(roles: readonly (MemberRole | undefined)[], actor: Actor, accountId: string): void {
-  if (!roles.includes('owner') || isStaff(actor) || actor.id === accountId) return;
-  if (actor.memberOf?.[accountId] === 'owner') return;
-  throw new AgonError('AUTH.FORBIDDEN', `Only an owner of ${accountId} may say who else owns it.`);
 }
 
 function assertOwnerLeft(accountId: string, memberId: string, { members }: AccountState): void {

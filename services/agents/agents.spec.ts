@@ -1,10 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { metaOf } from '../kernel/fixtures.js';
-import { type Actor, NO_CODE, roles } from '../kernel/index.js';
+import { type Actor, fold, NO_CODE, roles } from '../kernel/index.js';
 import { allowed, specification } from '../kernel/spec.js';
-import { agentFrom, agentIdOf, agents, PublishVersion, RegisterExternalAgent, SubmitAgent } from './index.js';
+import type { AgentState } from './decider.js';
+import {
+  type AgentEvent,
+  agentFrom,
+  agentIdOf,
+  agents,
+  PublishVersion,
+  RegisterExternalAgent,
+  SubmitAgent,
+} from './index.js';
 
 const given = specification(agents);
+const stateAfter = (...events: AgentEvent[]) => agentFrom(fold(agents.decider, events) as AgentState);
 const digest = (letter: string) => letter.repeat(64);
 const code = (letter: string, codeBytes = 100) =>
   ({ codeDigest: digest(letter), codeBytes, runtime: 'javascript' }) as const;
@@ -112,14 +122,14 @@ describe('an agent that plays from outside', () => {
   it('has no code, and takes none', () => {
     given([registered]).when(publish()).thenRefused('AGENTS.EXTERNAL');
     given([registered]).when(submit()).thenRefused('AGENTS.EXISTS');
-    expect(agentFrom([registered])).toEqual({
+    expect(stateAfter(registered)).toEqual({
       version: 1,
       codeDigest: NO_CODE,
       runtime: 'external',
       games: minimax.games,
     });
-    expect(agentFrom([submitted, published(2, 'b')])).toMatchObject({ version: 2, games: minimax.games });
-    expect(agentFrom([])).toBeUndefined();
+    expect(stateAfter(submitted, published(2, 'b'))).toMatchObject({ version: 2, games: minimax.games });
+    expect(stateAfter()).toBeUndefined();
   });
 
   it('is registered by its owner', () => {

@@ -60,8 +60,6 @@ const exists = (agentId: string) =>
 
 export const agentDecider: Decider<AgentState, AgentCommand, AgentEvent> = { initial: { version: 0 }, evolve, decide };
 
-/** An agent as its own events tell it; undefined if there is none. */
-export function agentFrom(events: readonly AgentEvent[]): Exclude<AgentState, { version: 0 }> | undefined {
-  const state = events.reduce(evolve, agentDecider.initial);
-  return 'codeDigest' in state ? state : undefined;
-}
+/** The agent, if there is one. */
+export const agentFrom = (state: AgentState): Exclude<AgentState, { version: 0 }> | undefined =>
+  'codeDigest' in state ? state : undefined;

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MemoryEventStore } from '../adapters/store/memory.js';
 import { metaOf } from '../kernel/fixtures.js';
-import { type Command, createHandle, derivedId, SYSTEM, upcasterOf } from '../kernel/index.js';
-import { GrantCredits, purseOf, readWallet, wallet } from '../wallet/index.js';
+import { type Command, createHandle, derivedId, Folds, SYSTEM } from '../kernel/index.js';
+import { GrantCredits, purseOf, wallet } from '../wallet/index.js';
 import {
   type ArenaEvent,
   arena,
@@ -243,7 +243,8 @@ async function playedOut(way: keyof typeof ways, bout: Bout) {
   if (way !== 'voided before anything was held') await reacted();
   for (const command of ways[way](scores)) await send(command);
   await reacted();
-  const states = await Promise.all(accounts.map((id) => readWallet(store, upcasterOf([wallet.events]), id)));
+  const { load } = new Folds({ store });
+  const states = await Promise.all(accounts.map(async (id) => (await load(wallet, id, 'tail')).state));
   const match = (await store.readStream(`match-${matchId}`)) as unknown as ArenaEvent[];
   const has = (currency: string) => states.map((state) => Number(purseOf(state, currency).availableCents));
   return { match, open: states.flatMap(({ holds }) => holds), usd: has('USD'), compute: has('COMPUTE') };

@@ -6,13 +6,15 @@ import { AgonError } from './errors.js';
 import { type Actor, type MemberRole, memberRoles } from './event.js';
 import { type Clock, type Ids, randomIds, systemClock } from './ids.js';
 
-export interface CommandSpec<Type extends string, Schema extends z.ZodType> {
+export interface CommandSpec<Type extends string, Schema extends z.ZodType, State> {
   readonly type: Type;
   readonly data: Schema;
   /** The stream that the command is decided on. */
   stream(data: z.output<Schema>): string;
-  /** Who may ask, as far as the command alone can tell; what depends on state is the decider's to check. */
+  /** Who may ask, as far as the command alone can tell: judged before anything is read. */
   allow(actor: Actor, data: z.output<Schema>): boolean;
+  /** Who of those may ask as the stream stands: judged on every fold that the command is decided on. */
+  allowGiven?(actor: Actor, data: z.output<Schema>, state: State): boolean;
 }
 
 /** Any command class, whatever its data. */
@@ -22,6 +24,7 @@ export interface CommandClass {
     readonly data: z.ZodType;
     stream(data: unknown): string;
     allow(actor: Actor, data: unknown): boolean;
+    allowGiven?(actor: Actor, data: unknown, state: unknown): boolean;
   };
   new (data: never, meta: CommandMeta): Command;
 }
@@ -38,7 +41,9 @@ export interface CommandClass {
  *   allow: (actor) => actor.role === 'operator',
  * }) {}
  */
-export function defineCommand<const Type extends string, Schema extends z.ZodType>(spec: CommandSpec<Type, Schema>) {
+export function defineCommand<const Type extends string, Schema extends z.ZodType, State = unknown>(
+  spec: CommandSpec<Type, Schema, State>,
+) {
   return class {
     static readonly spec = spec;
     // Set in the constructor and not defined before: commands are made often, and their classes share this code.

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { defineEvents, type EventOf } from './catalogue.js';
 import { defineCommand } from './command.js';
+import { defineContext } from './context.js';
 import type { CommandMeta, Decider } from './decider.js';
 import { AgonError } from './errors.js';
 import { type Actor, EMPTY_HEAD, type SealedEvent, type StreamHead, seal } from './event.js';
-import { defineContext } from './handle.js';
 import { derivedId } from './ids.js';
 
 /** What specifications share: a history to store, and the smallest context that takes every way through handle(). */

@@ -3,10 +3,13 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { MemoryEventStore } from '../adapters/store/memory.js';
 import { defineEvents } from './catalogue.js';
+import { defineCommand } from './command.js';
+import { defineContext } from './context.js';
 import { AgonError, isAgonError } from './errors.js';
 import { type Actor, recomputeHash } from './event.js';
 import { Add, AddEach, AddLittle, chain, counter, headAfter, metaOf, OPERATOR, TIME } from './fixtures.js';
-import { createHandle, defineContext, type Handle } from './handle.js';
+import { Folds } from './folds.js';
+import { createHandle, type Handle } from './handle.js';
 import { derivedId } from './ids.js';
 import { type EventStore, storeLimits } from './ports.js';
 
@@ -158,7 +161,7 @@ describe('handle()', () => {
       [
         'after its stream left the cache',
         async () => {
-          const small = createHandle({ store, cachedStreamsMax: 1 });
+          const small = createHandle({ store, folds: new Folds({ store, cacheBytesMax: 2_000 }) });
           await small(counter, add('other-1', 1, { counterId: 'b' }));
           await small(counter, add('c1', 4));
           await small(counter, add('other-2', 1, { counterId: 'c' }));
@@ -371,7 +374,10 @@ describe('handle()', () => {
         async (steps) => {
           const shared = new MemoryEventStore();
           const handles = [0, 1, 2].map((size) =>
-            createHandle({ store: shared, cachedStreamsMax: size === 2 ? 0 : 10 }),
+            createHandle({
+              store: shared,
+              folds: new Folds({ store: shared, cacheBytesMax: size === 2 ? 1 : 100_000 }),
+            }),
           );
           const sent: Add[] = [];
           const places: object[] = [];
@@ -390,6 +396,44 @@ describe('handle()', () => {
       ),
       { seed: 10, numRuns: 100 },
     );
+  });
+
+  describe('a rule that needs the state', () => {
+    class AddOnce extends defineCommand({
+      type: 'AddOnce',
+      data: counter.events.specs.Added?.schema as z.ZodObject<{ counterId: z.ZodString; by: z.ZodNumber }>,
+      stream: (data) => `counter-${data.counterId}`,
+      allow: () => true,
+      allowGiven: (actor, _data, { total }: { total: number }) => actor.role === 'operator' || total === 0,
+    }) {}
+    const once = defineContext({
+      ...counter,
+      commands: [AddOnce],
+      decider: { ...counter.decider, decide: ({ data }: AddOnce) => [{ type: 'Added', data }] },
+    } as never);
+    const ada: Actor = { id: 'ada', role: 'owner' };
+    const addOnce = (id: string, actor: Actor) => new AddOnce({ counterId: 'a', by: 1 }, metaOf(id, actor));
+
+    it('is judged after the fold, on every fold that the command is decided on', async () => {
+      const elsewhere = createHandle({ store });
+      expect(await handle(once, addOnce('c1', ada))).toMatchObject({ revision: 0 });
+      await expect(handle(once, addOnce('c2', ada))).rejects.toMatchObject({ code: 'AUTH.FORBIDDEN' });
+      await expect(elsewhere(once, addOnce('c3', ada))).rejects.toMatchObject({ code: 'AUTH.FORBIDDEN' });
+      expect(await elsewhere(once, addOnce('c4', OPERATOR))).toMatchObject({ revision: 1 });
+      expect(await amounts()).toEqual([1, 1]);
+    });
+
+    it('lets nobody in on a fold that is old, and keeps nobody out on one', async () => {
+      const elsewhere = createHandle({ store });
+      await handle(once, addOnce('c1', OPERATOR));
+      await elsewhere(once, addOnce('c2', OPERATOR));
+      // What this one knows is one event behind, and says that nothing was added: the append refuses, and it looks again.
+      await elsewhere(counter, add('c3', -2));
+      await expect(handle(once, addOnce('c4', ada))).resolves.toMatchObject({ revision: 3 });
+      await expect(elsewhere(once, addOnce('c5', ada))).rejects.toMatchObject({ code: 'AUTH.FORBIDDEN' });
+      // The same command again is answered as before, whatever stands now.
+      await expect(elsewhere(once, addOnce('c4', ada))).resolves.toMatchObject({ repeated: true });
+    });
   });
 
   it('keeps a context out of the streams of others', async () => {

@@ -1,8 +1,9 @@
 import { type DynamicModule, Inject, Module, type Provider, type Type } from '@nestjs/common';
 import { CommandHandler, type ICommand, type ICommandHandler } from '@nestjs/cqrs';
 import type { CommandClass } from './command.js';
+import type { Context } from './context.js';
 import type { Command } from './decider.js';
-import type { Context, Handle, Handled } from './handle.js';
+import type { Handle, Handled } from './handle.js';
 
 /** The provider token of `handle()`. */
 export const HANDLE = Symbol('handle');

@@ -1,10 +1,10 @@
 import { AssertionError } from 'node:assert';
 import { isDeepStrictEqual } from 'node:util';
+import { assertAllowedGiven, classOf } from './authorise.js';
 import { checkedData } from './catalogue.js';
-import type { CommandClass } from './command.js';
+import type { Context } from './context.js';
 import { type Command, type DomainEvent, fold } from './decider.js';
 import { type AgonError, isAgonError } from './errors.js';
-import type { Context } from './handle.js';
 
 /**
  * Reads a decider's behaviour as a sentence. Needs no test framework, so that any runner can use it.
@@ -18,6 +18,7 @@ export function specification(context: Context) {
   return (history: readonly DomainEvent[]) => {
     const state = fold(context.decider, history);
     const decided = (command: Command) => {
+      assertAllowedGiven(context, command, state);
       const events = context.decider.decide(command, state);
       for (const event of events) checkedData(context.events, event);
       return events;
@@ -52,8 +53,7 @@ export function specification(context: Context) {
 }
 
 /** Whether this actor may send this command, as the command alone can tell. */
-export const allowed = (command: Command): boolean =>
-  (command.constructor as unknown as CommandClass).spec.allow(command.meta.actor, command.data);
+export const allowed = (command: Command): boolean => classOf(command).spec.allow(command.meta.actor, command.data);
 
 /** An answer to the command, as against a fault in Agon itself. */
 const isRefusal = (error: unknown): error is AgonError => isAgonError(error) && !error.code.startsWith('INTERNAL');

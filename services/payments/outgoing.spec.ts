@@ -7,14 +7,15 @@ import {
   type Command,
   createHandle,
   derivedId,
+  Folds,
+  type Load,
   manualClock,
   newMeta,
   type RecordedEvent,
   Secret,
   SYSTEM,
-  upcasterOf,
 } from '../kernel/index.js';
-import { FreezeWallet, readWallet, wallet } from '../wallet/index.js';
+import { FreezeWallet, wallet } from '../wallet/index.js';
 import { ApproveWithdrawal } from './commands.js';
 import {
   AskWithdrawal,
@@ -53,8 +54,8 @@ beforeAll(async () => {
 });
 afterAll(() => stripe?.stop());
 
-const walletOf = (accountId: string) => readWallet(store, upcasterOf([wallet.events]), accountId);
-const ports = () => ({ provider, store, clock, walletOf });
+const load: Load = (...asked) => new Folds({ store }).load(...asked);
+const ports = () => ({ provider, load, clock });
 type Outgoing = Parameters<typeof carryOut>[0];
 const last = async (accountId: string) =>
   (await store.readStream(`payments-${accountId}`)).at(-1) as RecordedEvent as unknown as Outgoing;
@@ -161,7 +162,7 @@ describe('a withdrawal under way', () => {
     await carriedOut(stopped);
     expect(transfersOf(withdrawalId)).toHaveLength(0);
     expect((await typesOf('wallet-fay')).slice(-3)).toEqual(['WalletUnfrozen', 'HoldVoided', 'DebtRepaid']);
-    expect((await walletOf('fay')).purses.USD).toMatchObject({ availableCents: 0n, owedCents: 0n });
+    expect((await load(wallet, 'fay', 'tail')).state.purses.USD).toMatchObject({ availableCents: 0n, owedCents: 0n });
     // Heard of again, nothing more comes of any of it.
     for (const again of [event, stopped]) expect(await carryOut(again, ports())).toBeUndefined();
   });

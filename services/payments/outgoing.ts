@@ -3,16 +3,13 @@ import {
   type Clock,
   type Command,
   derivedId,
-  type EventStore,
-  fold,
   isAgonError,
+  type Load,
   newMeta,
   type RecordedEvent,
   SYSTEM,
-  storeLimits,
-  upcasterOf,
 } from '../kernel/index.js';
-import { type WalletState, withheld } from '../wallet/index.js';
+import { wallet, withheld } from '../wallet/index.js';
 import {
   CancelWithdrawal,
   FailCheckout,
@@ -23,11 +20,11 @@ import {
   RecordTransfer,
   RefusePayoutAccount,
   RefuseRefund,
-  streamOf,
 } from './commands.js';
-import { type PaymentEvent, paymentEvents } from './events.js';
+import type { PaymentEvent } from './events.js';
+import { payments } from './module.js';
 import type { PaymentProvider } from './provider.js';
-import { evolve, initial, isDisputed, type PaymentState } from './state.js';
+import { isDisputed } from './state.js';
 
 type Event<Type extends PaymentEvent['type']> = Extract<PaymentEvent, { type: Type }> &
   Pick<RecordedEvent, 'id' | 'time'> &
@@ -53,10 +50,8 @@ export const outgoingTypes = [
 
 interface OutgoingPorts {
   readonly provider: PaymentProvider;
-  readonly store: EventStore;
+  readonly load: Load;
   readonly clock: Clock;
-  /** From its own events, as they are now. */
-  walletOf(accountId: string): Promise<WalletState>;
 }
 
 /**
@@ -64,12 +59,12 @@ interface OutgoingPorts {
  * event, before and after a crash: what is recorded already is left alone, and what may have been paid is looked up.
  */
 export async function carryOut(event: Outgoing, ports: OutgoingPorts): Promise<Command | undefined> {
-  const { provider, clock } = ports;
+  const { provider, clock, load } = ports;
   // The answer is part of the id: an answer that differs is another command, and not the same one with other data.
   const { correlationId } = event.meta ?? {};
   const cause = correlationId === undefined ? undefined : { correlationId, causationId: event.id };
   const meta = (answer: string) => newMeta(SYSTEM, { id: derivedId(event.id, 'outgoing', answer), clock, cause });
-  const state = await stateOf(ports.store, event.data.accountId);
+  const { state } = await load(payments, event.data.accountId, 'tail');
   switch (event.type) {
     case 'CheckoutRequested': {
       const { accountId, paymentId } = event.data;
@@ -103,9 +98,9 @@ export async function carryOut(event: Outgoing, ports: OutgoingPorts): Promise<C
       const paid = await provider.findTransfer(withdrawalId);
       if (paid) return record(paid);
       // Weeks may have gone by since the money was held. What stops a withdrawal stops it until the moment it is paid.
-      const now = await stateOf(ports.store, accountId);
+      const { state: now } = await load(payments, accountId, 'tail');
       if (now.withdrawals[withdrawalId]?.status !== 'requested') return undefined;
-      const why = isDisputed(now) ? 'disputed' : withheld(await ports.walletOf(accountId));
+      const why = isDisputed(now) ? 'disputed' : withheld((await load(wallet, accountId, 'tail')).state);
       if (why) return new CancelWithdrawal({ accountId, withdrawalId, reason: why }, meta('withheld'));
       return refusedAs(
         (reason) => new FailWithdrawal({ accountId, withdrawalId, reason }, meta('refused')),
@@ -151,17 +146,5 @@ async function refusedAs(refused: (reason: string) => Command, call: () => Promi
   } catch (error) {
     if (!isAgonError(error, 'PAYMENTS.PROVIDER_REFUSED')) throw error;
     return refused(error.message.slice(0, 400));
-  }
-}
-
-const upcast = upcasterOf([paymentEvents]);
-
-async function stateOf(store: EventStore, accountId: string): Promise<PaymentState> {
-  let state = initial;
-  for (let fromRevision = 0; ; ) {
-    const page = await store.readStream(streamOf(accountId), { fromRevision });
-    state = fold({ initial, evolve }, page.map(upcast) as unknown as PaymentEvent[], state);
-    if (page.length < storeLimits.pageEventsMax) return state;
-    fromRevision += page.length;
   }
 }

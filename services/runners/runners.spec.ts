@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { metaOf } from '../kernel/fixtures.js';
-import { newSigningKey, roles, runnerIdOf } from '../kernel/index.js';
+import { fold, newSigningKey, roles, runnerIdOf } from '../kernel/index.js';
 import { allowed, specification } from '../kernel/spec.js';
+import type { RunnerState } from './decider.js';
 import { RegisterRunner, RevokeRunner, type RunnerEvent, runners, trustedKey } from './index.js';
 
 const given = specification(runners);
@@ -31,7 +32,8 @@ describe('a runner', () => {
     given([registered, revoked]).when(revoke()).then([]);
     given([registered, revoked]).when(register()).thenRefused('RUNNERS.REVOKED');
     given([]).when(revoke()).thenRefused('RUNNERS.UNKNOWN');
-    expect([trustedKey([]), trustedKey([registered]), trustedKey([registered, revoked])]).toEqual([
+    const keyAfter = (...events: RunnerEvent[]) => trustedKey(fold(runners.decider, events) as RunnerState);
+    expect([keyAfter(), keyAfter(registered), keyAfter(registered, revoked)]).toEqual([
       undefined,
       publicKey,
       undefined,

@@ -18,4 +18,4 @@ export { purseOf, type WalletState, walletDecider, withheld } from './decider.js
 export { type Purpose, type WalletEvent, walletEvents } from './events.js';
 export { ExpiringHolds } from './expiry.js';
 export { wallet } from './module.js';
-export { afford, type PurseSummary, pursesOf, readWallet } from './summary.js';
+export { afford, type PurseSummary, pursesOf } from './summary.js';

@@ -1,18 +1,7 @@
-import { type CommandMeta, type EventStore, fold, formatMoney, storeLimits, type Upcaster } from '../kernel/index.js';
+import { type CommandMeta, fold, formatMoney } from '../kernel/index.js';
 import { HoldFunds } from './commands.js';
 import { purseOf, type WalletState, walletDecider, withheld } from './decider.js';
-import type { WalletEvent } from './events.js';
 import { isMoney, withdrawableCents } from './purse.js';
-
-/** A wallet as its own events tell it. Nobody's money depends on a read model. */
-export async function readWallet(store: EventStore, upcast: Upcaster, accountId: string): Promise<WalletState> {
-  let state = walletDecider.initial;
-  for (let fromRevision = 0; ; fromRevision += storeLimits.pageEventsMax) {
-    const page = await store.readStream(`wallet-${accountId}`, { fromRevision });
-    state = fold(walletDecider, page.map(upcast) as unknown as WalletEvent[], state);
-    if (page.length < storeLimits.pageEventsMax) return state;
-  }
-}
 
 export interface PurseSummary {
   readonly currency: string;

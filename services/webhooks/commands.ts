@@ -3,7 +3,8 @@ import { actsFor, defineCommand } from '../kernel/index.js';
 import { endpointUrl, failure, listener, types, webhookId } from './events.js';
 
 /** All endpoints are in one stream: there are few, and whoever delivers has to know them all. */
-export const REGISTRY = 'webhooks-registry';
+export const ALL = 'registry';
+export const REGISTRY = `webhooks-${ALL}`;
 
 const stream = () => REGISTRY;
 const endpoint = { webhookId, accountId: listener };

@@ -13,4 +13,4 @@ export {
 } from './courier.js';
 export type { Webhook, WebhookState } from './decider.js';
 export { EVERYBODY, type WebhookEvent, webhookEvents, webhookTypes } from './events.js';
-export { WebhookRegistry, webhooks } from './module.js';
+export { addedAt, addedIn, webhooks, webhooksIn } from './module.js';

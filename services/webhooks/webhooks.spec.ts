@@ -3,15 +3,16 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { addressOf } from '../../sandbox-runner/index.js';
+import { MemoryEventStore } from '../adapters/store/memory.js';
 import { webhookPost } from '../adapters/webhook-post.js';
 import { metaOf } from '../kernel/fixtures.js';
-import { type Actor, type EventStore, manualClock, type RecordedEvent, roles, storeLimits } from '../kernel/index.js';
+import { type Actor, createHandle, Folds, manualClock, roles } from '../kernel/index.js';
 import { allowed, specification } from '../kernel/spec.js';
 import { AddWebhook, AskReplay, RecordFailure, RecordReplay, RemoveWebhook } from './commands.js';
 import { ATTEMPTS_MAX, type CourierPorts, concerns, deliver, messageOf, secretFrom, waitMs } from './courier.js';
 import { FAILED_MAX, WEBHOOKS_MAX, type Webhook } from './decider.js';
 import type { WebhookEvent } from './events.js';
-import { WebhookRegistry, webhooks } from './module.js';
+import { addedAt, webhooks, webhooksIn } from './module.js';
 
 const given = specification(webhooks);
 const uuid = (n: number) => `00000000-0000-4000-8000-${n.toString().padStart(12, '0')}`;
@@ -165,30 +166,21 @@ const send = async (url: string, ports: CourierPorts) => {
 };
 
 describe('the registry', () => {
-  it('knows where an endpoint was added however long the stream is, and reads what it has read never again', async () => {
-    const log: RecordedEvent[] = [];
-    const append = (type: WebhookEvent['type'], webhookId: string) => {
-      const data = { webhookId, accountId: 'ada', url: 'https://example.com/', types: ['CreditsGranted'] };
-      log.push({ type, data, revision: log.length, position: 1_000 + log.length } as never as RecordedEvent);
-    };
-    const read: number[] = [];
-    const store = {
-      readStream: async (_stream: string, { fromRevision = 0 } = {}) => {
-        const page = log.slice(fromRevision, fromRevision + storeLimits.pageEventsMax);
-        read.push(page.length);
-        return page;
-      },
-    } as Pick<EventStore, 'readStream'>;
-    const registry = new WebhookRegistry(store);
-    for (let i = 0; i < storeLimits.pageEventsMax; i++) append(i % 2 === 0 ? 'WebhookAdded' : 'WebhookRemoved', 'old');
-    append('WebhookAdded', 'new');
-    const [state] = await Promise.all([registry.read(), registry.read()]);
-    expect(Object.keys(state)).toEqual(['new']);
-    expect(registry.addedAt('new')).toBe(1_000 + storeLimits.pageEventsMax);
-    expect(registry.addedAt('old')).toBeUndefined();
-    append('WebhookPaused', 'new');
-    expect((await registry.read()).new?.status).toBe('paused');
-    expect(read).toEqual([storeLimits.pageEventsMax, 1, 0, 1]);
+  it('is read up to its end, and knows where each endpoint was added', async () => {
+    const store = new MemoryEventStore();
+    const folds = new Folds({ store });
+    const handle = createHandle({ store });
+    const added = (n: number, accountId: string) =>
+      new AddWebhook({ ...data, webhookId: uuid(n), accountId }, metaOf(`add-${n}`, { id: accountId, role: 'owner' }));
+    await handle(webhooks, added(1, 'ada'));
+    await handle(webhooks, added(2, 'bob'));
+    expect(Object.keys(await webhooksIn(folds.load))).toEqual([uuid(1), uuid(2)]);
+    await handle(webhooks, new RemoveWebhook({ webhookId: uuid(1), accountId: 'ada' }, metaOf('remove')));
+    expect(Object.keys(await webhooksIn(folds.load))).toEqual([uuid(2)]);
+    expect([...(await addedAt(store))]).toEqual([
+      [uuid(1), 1],
+      [uuid(2), 2],
+    ]);
   });
 });
 

@@ -83,7 +83,7 @@ export const moneyFaults: readonly Fault[] = [
     ['pay again instead of looking up', 'if (paid) return record(paid);', ''],
     [
       'pay out of a wallet that was frozen meanwhile',
-      "const why = isDisputed(now) ? 'disputed' : withheld(await ports.walletOf(accountId));",
+      "const why = isDisputed(now) ? 'disputed' : withheld((await load(wallet, accountId, 'tail')).state);",
       "const why = isDisputed(now) ? 'disputed' : undefined;",
     ],
     ['give up a transfer that may still turn up', 'if (!isOver) {', 'if (!isOver && paid) {'],
