@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, env, exit, stdout } from 'node:process';
@@ -14,7 +14,16 @@ const OUTPUT_MAX = 20_000;
 
 const folder = join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'agon');
 const nodeOf = (line: string) => join(folder, `node-${line}`, 'node_modules', 'node', 'bin', 'node');
+const work = mkdtempSync(join(tmpdir(), 'agon-nodes-'));
 const say = (text: string) => void stdout.write(`${text}\n`);
+
+/** Sandboxes run Node as a user of their own, who may not look into anybody's home. */
+function readableByAll(node: string, copy: string): string {
+  chmodSync(work, 0o755);
+  copyFileSync(node, copy);
+  chmodSync(copy, 0o755);
+  return copy;
+}
 
 interface Step {
   readonly name: string;
@@ -51,7 +60,7 @@ async function specs(node: string): Promise<string | undefined> {
 
 /** An arena that comes up, ends by SIGTERM, and says nothing of Node's that somebody should mend. */
 async function startAndStop(node: string): Promise<string | undefined> {
-  const data = mkdtempSync(join(tmpdir(), 'agon-nodes-'));
+  const data = mkdtempSync(join(work, 'data-'));
   const agon = join(packageRoot, 'ops', 'cli', 'agon.js');
   const child = spawn(node, [...nodeFlags, agon, 'start', '--data', data, '--port', '0', '--json'], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -85,10 +94,11 @@ async function main(lines: readonly string[]): Promise<number> {
       counts.skipped += STEPS.length;
       continue;
     }
-    const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
+    const readable = readableByAll(node, join(work, line));
+    const version = spawnSync(readable, ['--version'], { encoding: 'utf8' }).stdout.trim();
     for (const { name, run } of STEPS) {
       const startedMs = performance.now();
-      const wrong = await run(node);
+      const wrong = await run(readable);
       counts[wrong === undefined ? 'passed' : 'failed'] += 1;
       const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
       say(`${wrong === undefined ? 'ok  ' : 'FAIL'} Node ${version}: ${name}, ${seconds} s`);
@@ -102,4 +112,6 @@ async function main(lines: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-exit(await main(argv.length > 2 ? argv.slice(2) : LINES));
+const code = await main(argv.length > 2 ? argv.slice(2) : LINES);
+rmSync(work, { recursive: true, force: true });
+exit(code);

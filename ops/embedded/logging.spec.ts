@@ -108,6 +108,7 @@ describe('what somebody puts into a text', () => {
     '\u200b\ufeff',
     '"},"x":{"',
     '\ud800',
+    '\\ud800 \\\\ud800 \\\ud800',
   ];
 
   it.each([false, true])('cannot forge a line, move a cursor or turn text around (for people: %s)', (people) => {

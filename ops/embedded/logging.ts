@@ -26,6 +26,9 @@ const ITEMS_MAX = 64;
 /** JSON has escaped what is below a space. The rest of what moves a cursor, ends a line or turns text around is done here. */
 const UNSEEN = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 const CONTROL = /\p{Cc}/gu;
+/** Half of a character, as JSON writes it where pino has not replaced it yet: whether it has depends on the Node. */
+const HALF = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/gi;
+const whole = (json: string) => json.replace(HALF, '$1\ufffd');
 const escaped = (text: string) => text.replace(UNSEEN, unicode);
 const unicode = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
@@ -58,7 +61,7 @@ export interface LogOptions {
  */
 export function createLog({ level, people = isatty(2), write = toStderr() }: LogOptions): Logger {
   const line = (text: string) =>
-    write(`${escaped(hidden(people ? forPeople(text) : text.trimEnd())).toWellFormed()}\n`);
+    write(`${escaped(hidden(people ? forPeople(text) : whole(text.trimEnd()))).toWellFormed()}\n`);
   return pino(
     {
       level,
