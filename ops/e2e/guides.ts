@@ -6,7 +6,7 @@ import { packageRoot } from '../version.js';
  * What a page can say of the block that follows, in an HTML comment on the line above it, which readers do not see:
  * `<!-- not run: needs a Kubernetes cluster -->`. CONTRIBUTING.md explains them.
  */
-const MARKS = ['not run', 'background', 'after', 'file', 'run', 'exits', 'types', 'needs', 'network'] as const;
+const MARKS = ['not run', 'background', 'after', 'file', 'run', 'exits', 'says', 'types', 'needs', 'network'] as const;
 export type Mark = (typeof MARKS)[number];
 
 /** Fences that only show something: what a command prints, and pictures. */

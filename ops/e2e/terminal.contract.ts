@@ -152,7 +152,7 @@ export class Terminal {
     const child = this.shell(script, log, this.state, block.marks);
     const [code] = (await once(child, 'close')) as [number | null];
     const wanted = Number(block.marks.exits ?? 0);
-    if (code === wanted) return;
+    if (code === wanted) return assertSaid(block, script, log);
     const failed = join(this.state, 'failed');
     const at = existsSync(failed) && script === block.text ? Number(readFileSync(failed, 'utf8')) : 1;
     throw new Error(told(block, at, script, `ended with ${code}, not ${wanted}`, log));
@@ -245,6 +245,13 @@ function kill({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
+}
+
+function assertSaid(block: Block, script: string, log: string): void {
+  const { says } = block.marks;
+  if (says === undefined || new RegExp(says, 'm').test(readFileSync(log, 'utf8'))) return;
+  const last = script.trimEnd().split('\n').length;
+  throw new Error(told(block, last, script, `did not say ${says}`, log));
 }
 
 /** Page, line, command, what happened, and the last of what was said. */
