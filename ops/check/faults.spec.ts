@@ -1,6 +1,7 @@
 import assert from 'node:assert';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Add, counter, metaOf } from '../../services/kernel/fixtures.js';
 import { AgonError, type DomainEvent } from '../../services/kernel/index.js';
 import { specification } from '../../services/kernel/spec.js';
 import { isAssertion, judge, type Run, type SpecError, whyUnfitToJudge } from './faults/verdict.js';
@@ -33,13 +34,9 @@ describe('what kills a fault', () => {
         { seed: 1 },
       ),
     );
-  const decided = specification({
-    name: 'nothing',
-    events: {},
-    decider: { initial: () => undefined, evolve: () => undefined, decide: () => [] },
-  } as never);
-  const command = { type: 'Do' } as never;
-  const something: DomainEvent = { type: 'Done', data: {} };
+  const decided = specification(counter);
+  const command = new Add({ counterId: 'a', by: 0 }, metaOf('c1'));
+  const something: DomainEvent = { type: 'Added', data: { counterId: 'a', by: 1 } };
 
   it.each<[string, SpecError]>([
     ['expect', assertion],
