@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../version.js';
 
-const LINES_MAX = 400;
 const TOP_LEVEL = ['services', 'projections', 'proto', 'sandbox-runner', 'gateway', 'contracts', 'sdk', 'ops', 'docs'];
 const WEAK_NAMES = /\b(?:class|interface|type)\s+\w*(?:Manager|Helper|Util|Utils|Impl|Base)\b/;
 
@@ -23,11 +22,6 @@ const matching = (pattern: RegExp) => (lines: readonly string[]) =>
 const word = (...parts: string[]) => new RegExp(`\\b${parts.join('')}\\b`);
 
 const RULES: readonly Rule[] = [
-  {
-    why: `a file of more than ${LINES_MAX} lines is a room with two purposes`,
-    applies: (path) => isCode(path) && !isTest(path),
-    breaks: (lines) => (lines.length > LINES_MAX ? [LINES_MAX + 1] : []),
-  },
   { why: 'unfinished work does not land', applies: isCode, breaks: matching(word('(TO', 'DO|FIX', 'ME|XX', 'X)')) },
   {
     why: 'a test that does not run tells nothing',
