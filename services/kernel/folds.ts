@@ -22,6 +22,13 @@ export interface Folded {
   bytes: number;
 }
 
+/** What an append has put into a stream. */
+interface Appended {
+  readonly sealed: readonly SealedEvent[];
+  readonly position: number;
+  readonly textLength: number;
+}
+
 /**
  * How new a state has to be. `cached` is what this process knows of the stream, good enough where an append checks it;
  * `tail` has everything that was acknowledged before the call, for what nobody may be behind with: who somebody is, which
@@ -82,7 +89,7 @@ export class Folds {
       for (const event of page) {
         // Somebody else may have read the same meanwhile.
         if (event.revision <= from.head.revision) continue;
-        this.absorb(context, from, upcast(event), event);
+        this.absorb(context, from, upcast(event), event, event.position);
         from.bytes += EVENT_BYTES + JSON.stringify(event.data).length;
       }
     }
@@ -90,14 +97,15 @@ export class Folds {
     return from;
   }
 
-  /** Takes in what was just appended at this state's head. */
-  appended(context: Context, stream: string, into: Folded, sealed: readonly SealedEvent[], position: number): void {
+  /** Takes in what was just appended at this state's head; the length of the events' data as text comes with it. */
+  appended(context: Context, stream: string, into: Folded, appended: Appended): void {
+    const { sealed, position, textLength } = appended;
     invariant(sealed.length > 0, 'An append holds at least one event.');
     for (const event of sealed) {
-      if (event.revision <= into.head.revision) continue;
-      this.absorb(context, into, event, { ...event, position });
-      into.bytes += EVENT_BYTES + JSON.stringify(event.data).length;
+      // Somebody who looks meanwhile may have taken it in already.
+      if (event.revision > into.head.revision) this.absorb(context, into, event, event, position);
     }
+    into.bytes += EVENT_BYTES * sealed.length + textLength;
     this.keep(stream, into);
   }
 
@@ -111,11 +119,11 @@ export class Folds {
     return { state: context.decider.initial, head: EMPTY_HEAD, done: new Map(), bytes: STREAM_BYTES };
   }
 
-  private absorb(context: Context, into: Folded, event: DomainEvent, recorded: RecordedEvent): void {
+  private absorb(context: Context, into: Folded, event: DomainEvent, sealed: SealedEvent, position: number): void {
     into.state = context.decider.evolve(into.state, event);
-    into.head = { revision: recorded.revision, hash: recorded.hash };
-    const { commandId, inputHash } = recorded.meta;
-    const { revision, position } = recorded;
+    const { revision, hash, meta } = sealed;
+    into.head = { revision, hash };
+    const { commandId, inputHash } = meta;
     const firstRevision = into.done.get(commandId)?.firstRevision ?? revision;
     into.done.set(commandId, { inputHash, firstRevision, revision, position });
   }

@@ -104,11 +104,11 @@ export function createHandle(options: HandleOptions): Handle {
         }
         if (events.length === 0)
           return { stream, revision: current.head.revision, position: 0, events, repeated: false };
-        const sealed = sealAll(context, command, stream, current.head, events, inputText, inputHash);
+        const { sealed, textLength } = sealAll(context, command, stream, current.head, events, inputText, inputHash);
         const startedMs = onAppended ? performance.now() : 0;
         try {
           const { revision, position } = await store.append(stream, current.head.revision, sealed);
-          folds.appended(context, stream, current, sealed, position);
+          folds.appended(context, stream, current, { sealed, position, textLength });
           onAppended?.(command, sealed, performance.now() - startedMs);
           return { stream, revision, position, events, repeated: false };
         } catch (error) {
@@ -174,22 +174,26 @@ function sealAll(
   events: readonly DomainEvent[],
   inputText: string,
   inputHash: string,
-): SealedEvent[] {
+): { sealed: readonly SealedEvent[]; textLength: number } {
   const { id: commandId, time, correlationId, causationId } = command.meta;
   // The hash covers who acted by id and role. Whatever else a caller's actor carries must not get into the envelope.
   const { id, role } = command.meta.actor;
   const meta = { commandId, inputHash, correlationId, causationId, actor: { id, role } };
   let { revision, hash: prevHash } = head;
-  return events.map((event, index) => {
+  let textLength = 0;
+  const sealed = events.map((event, index) => {
     const { version, data } = dataOf(context, command, event);
     revision += 1;
     // With the stream in it, since one command id may reach two streams and an event's id must be its own.
     const id = derivedId(commandId, stream, index);
     const draft = { id, type: event.type, version, stream, revision, time, data, meta, prevHash };
-    const sealed = seal(draft, data === command.data ? inputText : canonical(data));
-    prevHash = sealed.hash;
-    return sealed;
+    const text = data === command.data ? inputText : canonical(data);
+    textLength += text.length;
+    const one = seal(draft, text);
+    prevHash = one.hash;
+    return one;
   });
+  return { sealed, textLength };
 }
 
 /** What was checked when the command was made, and is recorded as it is under the same schema, is not checked twice. */
