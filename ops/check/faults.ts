@@ -67,7 +67,7 @@ async function tried(lane: Lane, fault: Fault): Promise<Verdict> {
 
 const secondsSince = (startedMs: number) => `${((performance.now() - startedMs) / 1000).toFixed(1)} s`;
 
-/** Names everything that was not killed, and closes with one line; AGON_REPORT gets the same for whoever started this. */
+/** Names everything that was not killed, and closes with one line; TEST_REPORT gets the same for whoever started this. */
 function close(judged: readonly Judged[]): number {
   const required = env.AGON_REQUIRE_ENGINES === '1';
   const of = (kinds: readonly string[]) => judged.filter(({ verdict }) => kinds.includes(verdict.kind));
@@ -82,7 +82,7 @@ function close(judged: readonly Judged[]): number {
   for (const text of texts(failed)) say(`FAILED ${text}`);
   const failures = failed.length + (required ? skipped.length : 0);
   const counts = { passed: killed.length, failed: texts(failed), skipped: texts(skipped) };
-  if (env.AGON_REPORT) writeFileSync(env.AGON_REPORT, JSON.stringify(counts));
+  if (env.TEST_REPORT) writeFileSync(env.TEST_REPORT, JSON.stringify(counts));
   say(`${killed.length} passed, ${failures} failed, ${skipped.length} skipped`);
   return failures === 0 ? 0 : 1;
 }

@@ -38,7 +38,7 @@ const reporter = join(packageRoot, 'dist', 'ops', 'check', 'reporter.js');
 let runs = 0;
 async function vitestOf(args: readonly string[]): Promise<readonly FileReport[]> {
   const report = join(work, `${runs++}.json`);
-  const own = { AGON_REPORT: report };
+  const own = { TEST_REPORT: report };
   const good = await run(
     vitest,
     ['run', '--passWithNoTests', '--reporter=dot', `--reporter=${reporter}`, ...args],
@@ -83,10 +83,10 @@ async function tier(name: string, args: readonly string[] = []): Promise<Outcome
   };
 }
 
-/** Another program of this folder, which leaves in AGON_REPORT how many passed, and what failed or was skipped. */
+/** Another program of this folder, which leaves in TEST_REPORT how many passed, and what failed or was skipped. */
 async function program(name: string): Promise<Outcome> {
   const report = join(work, `${name}.json`);
-  const good = await run(join(packageRoot, 'dist', 'ops', 'check', `${name}.js`), [], { AGON_REPORT: report });
+  const good = await run(join(packageRoot, 'dist', 'ops', 'check', `${name}.js`), [], { TEST_REPORT: report });
   const broken = `npm run ${name}: see above`;
   if (!existsSync(report)) return { passed: 0, failed: [broken], skipped: [] };
   const { passed, failed, skipped } = JSON.parse(readFileSync(report, 'utf8')) as Outcome;
