@@ -63,8 +63,8 @@ export async function assertWithin(limits: RateLimits, bucket: string, rate: Rat
 
 /** Places that are taken for a while: so many in all, and so many for each caller. */
 export class Seats {
-  readonly #byCaller = new Map<string, number>();
-  #taken = 0;
+  private readonly byCaller = new Map<string, number>();
+  private taken = 0;
 
   constructor(
     private readonly max: number,
@@ -72,22 +72,22 @@ export class Seats {
   ) {}
 
   hasRoom(caller: string): boolean {
-    return this.#taken < this.max && (this.#byCaller.get(caller) ?? 0) < this.perCallerMax;
+    return this.taken < this.max && (this.byCaller.get(caller) ?? 0) < this.perCallerMax;
   }
 
   /** Gives the place back when called, once; undefined when there is none. */
   take(caller: string): (() => void) | undefined {
     if (!this.hasRoom(caller)) return undefined;
-    this.#taken += 1;
-    this.#byCaller.set(caller, (this.#byCaller.get(caller) ?? 0) + 1);
+    this.taken += 1;
+    this.byCaller.set(caller, (this.byCaller.get(caller) ?? 0) + 1);
     let left = false;
     return () => {
       if (left) return;
       left = true;
-      this.#taken -= 1;
-      const others = (this.#byCaller.get(caller) ?? 1) - 1;
-      if (others > 0) this.#byCaller.set(caller, others);
-      else this.#byCaller.delete(caller);
+      this.taken -= 1;
+      const others = (this.byCaller.get(caller) ?? 1) - 1;
+      if (others > 0) this.byCaller.set(caller, others);
+      else this.byCaller.delete(caller);
     };
   }
 }

@@ -55,14 +55,14 @@ function readWhole(fd: number): string {
 
 /** The host's side of one cell: starts it, talks to it, kills it, and knows who was on the move when it died. */
 export class CellProcess {
-  readonly #child: ChildProcess;
-  readonly #markersFd = openMarkers();
-  #written = '';
-  #errors = '';
-  #released = false;
+  private readonly child: ChildProcess;
+  private readonly markersFd = openMarkers();
+  private written = '';
+  private errors = '';
+  private released = false;
 
   constructor(options: CellOptions, events: CellEvents) {
-    this.#child = fork(options.file ?? compiledCell(), [], {
+    this.child = fork(options.file ?? compiledCell(), [], {
       execArgv: [
         `--max-old-space-size=${options.heapMegabytes}`,
         `--stack-size=${nativeStackKilobytes}`,
@@ -71,56 +71,56 @@ export class CellProcess {
       // Local time must be the same everywhere; nothing else of the host's environment is a cell's business.
       env: { TZ: 'UTC', ...environment(options.open ? ['PATH', 'HOME', 'SystemRoot'] : ['SystemRoot']) },
       // The fourth place is `markerFd` on the other side.
-      stdio: ['ignore', 'ignore', 'pipe', this.#markersFd, 'ipc'],
+      stdio: ['ignore', 'ignore', 'pipe', this.markersFd, 'ipc'],
       // In a process group of its own: Ctrl-C and a terminal that closes are ours to hear. The match in hand is played on.
       detached: true,
     });
-    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#errors = (this.#errors + text).slice(-2_000);
+    this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.errors = (this.errors + text).slice(-2_000);
     });
-    this.#child.on('message', (message: FromCell) => {
+    this.child.on('message', (message: FromCell) => {
       if (message.kind === 'ready') events.ready();
       else events.message(message);
     });
     // A failed send is followed by the exit, which is where the failure is handled.
-    this.#child.on('error', () => {});
+    this.child.on('error', () => {});
     let closed = false;
     const gone = (how: string): void => {
       if (closed) return;
       closed = true;
-      this.#written = readWhole(this.#markersFd);
-      closeSync(this.#markersFd);
+      this.written = readWhole(this.markersFd);
+      closeSync(this.markersFd);
       events.gone(how);
     };
-    this.#child.on('close', (code, signal) => gone(signal ?? `exit code ${code}`));
-    if (this.#child.pid === undefined) setImmediate(() => gone('could not be started'));
+    this.child.on('close', (code, signal) => gone(signal ?? `exit code ${code}`));
+    if (this.child.pid === undefined) setImmediate(() => gone('could not be started'));
   }
 
   get pid(): number | undefined {
-    return this.#child.pid;
+    return this.child.pid;
   }
 
   /** The last lines of what the process printed before it died. */
   get lastWords(): string {
-    return this.#errors.trim();
+    return this.errors.trim();
   }
 
   send(message: ToCell): void {
-    this.#child.send(message);
+    this.child.send(message);
   }
 
   /** Only known after the process is gone. */
   markers(order: number): Markers {
-    return readMarkers(this.#written, order);
+    return readMarkers(this.written, order);
   }
 
   kill(): void {
-    this.#child.kill('SIGKILL');
+    this.child.kill('SIGKILL');
   }
 
   /** Asks an idle cell to leave. Cutting the channel instead can swallow the event that tells of the exit. */
   release(): void {
-    if (!this.#released && this.#child.connected) this.#child.send({ kind: 'leave' } satisfies ToCell);
-    this.#released = true;
+    if (!this.released && this.child.connected) this.child.send({ kind: 'leave' } satisfies ToCell);
+    this.released = true;
   }
 }

@@ -18,54 +18,54 @@ const SEATS_A_CELL = 4;
  * @example const record = await cells.play({ matchId, game: 'connect-four', seed, agents });
  */
 export class Cells {
-  readonly #options: PoolOptions;
-  readonly #closed: CellPool;
-  readonly #egress: Egress | undefined;
-  #open: CellPool | undefined;
-  readonly #seats: SeatCells;
+  private readonly options: PoolOptions;
+  private readonly closed: CellPool;
+  private readonly egress: Egress | undefined;
+  private open: CellPool | undefined;
+  private readonly seats: SeatCells;
 
   /** Without `egress` no agent gets any. */
   constructor(options: PoolOptions = {}, egress?: Egress) {
-    this.#options = options;
-    this.#egress = egress;
-    this.#closed = new CellPool(options);
-    this.#seats = new SeatCells({ ...options, max: SEATS_A_CELL * (options.size ?? availableParallelism()) });
+    this.options = options;
+    this.egress = egress;
+    this.closed = new CellPool(options);
+    this.seats = new SeatCells({ ...options, max: SEATS_A_CELL * (options.size ?? availableParallelism()) });
   }
 
   /** Process ids of the cells, for operators. */
   get pids(): readonly number[] {
-    return [...this.#closed.pids, ...(this.#open?.pids ?? []), ...this.#seats.pids];
+    return [...this.closed.pids, ...(this.open?.pids ?? []), ...this.seats.pids];
   }
 
   get waiting(): number {
-    return this.#closed.waiting + (this.#open?.waiting ?? 0);
+    return this.closed.waiting + (this.open?.waiting ?? 0);
   }
 
   /** A match that has to be played again from the start says its turns again. */
   async play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
-    const pool = this.#poolFor(job.agents.map(hostedRuntime));
-    return this.#egress ? this.#egress.play(job, onProgress, pool.play.bind(pool)) : pool.play(job, onProgress);
+    const pool = this.poolFor(job.agents.map(hostedRuntime));
+    return this.egress ? this.egress.play(job, onProgress, pool.play.bind(pool)) : pool.play(job, onProgress);
   }
 
   /** Says at submission whether a source could play at all. */
   check(source: string, runtime: AgentRuntime = 'javascript', limits: Partial<Limits> = {}): Promise<SourceCheck> {
-    return this.#poolFor([runtime]).check(source, runtime, limits);
+    return this.poolFor([runtime]).check(source, runtime, limits);
   }
 
   /** One agent alone, for a match that is refereed elsewhere. It has no egress. */
   seat(order: SeatOrder): Promise<AgentInstance> {
-    return this.#seats.seat(order);
+    return this.seats.seat(order);
   }
 
   /** Waits for the matches under way, or with `kill` gives them up. No cell is left behind either way. */
   async close(options: { readonly kill?: boolean } = {}): Promise<void> {
-    await Promise.all([this.#closed.close(options), this.#open?.close(options), this.#seats.close()]);
-    this.#egress?.close();
+    await Promise.all([this.closed.close(options), this.open?.close(options), this.seats.close()]);
+    this.egress?.close();
   }
 
-  #poolFor(runtimes: readonly AgentRuntime[]): CellPool {
-    if (runtimes.every((runtime) => runtime === 'javascript')) return this.#closed;
-    this.#open ??= new CellPool({ ...this.#options, open: true });
-    return this.#open;
+  private poolFor(runtimes: readonly AgentRuntime[]): CellPool {
+    if (runtimes.every((runtime) => runtime === 'javascript')) return this.closed;
+    this.open ??= new CellPool({ ...this.options, open: true });
+    return this.open;
   }
 }

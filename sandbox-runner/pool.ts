@@ -63,28 +63,28 @@ const startMs = 30_000;
  * @example const record = await pool.play({ matchId, game: 'connect-four', seed, agents });
  */
 export class CellPool {
-  readonly #options: Required<Omit<PoolOptions, 'cellFile'>> & Pick<PoolOptions, 'cellFile'>;
-  readonly #cells = new Set<Cell>();
-  readonly #queue: Task[] = [];
-  #orders = 0;
-  #failedStarts = 0;
-  #closed = false;
-  #killing = false;
-  readonly #whenChanged: (() => void)[] = [];
+  private readonly options: Required<Omit<PoolOptions, 'cellFile'>> & Pick<PoolOptions, 'cellFile'>;
+  private readonly cells = new Set<Cell>();
+  private readonly queue: Task[] = [];
+  private orders = 0;
+  private failedStarts = 0;
+  private closed = false;
+  private killing = false;
+  private readonly whenChanged: (() => void)[] = [];
 
   constructor(options: PoolOptions = {}) {
-    this.#options = { size: availableParallelism(), queueLength: 10_000, heapMegabytes: 128, open: false, ...options };
-    invariant(this.#options.size > 0, 'A pool has at least one cell.');
-    this.#fill();
+    this.options = { size: availableParallelism(), queueLength: 10_000, heapMegabytes: 128, open: false, ...options };
+    invariant(this.options.size > 0, 'A pool has at least one cell.');
+    this.fill();
   }
 
   /** Process ids of the cells, for operators. */
   get pids(): readonly number[] {
-    return [...this.#cells].flatMap((cell) => cell.process.pid ?? []);
+    return [...this.cells].flatMap((cell) => cell.process.pid ?? []);
   }
 
   get waiting(): number {
-    return this.#queue.length;
+    return this.queue.length;
   }
 
   /** A match that has to be played again from the start says its turns again. */
@@ -99,7 +99,7 @@ export class CellPool {
         actual,
       });
     }
-    return (await this.#submit({ kind: 'play', job, limits: limitsFrom(job.limits), onProgress })) as MatchRecord;
+    return (await this.submit({ kind: 'play', job, limits: limitsFrom(job.limits), onProgress })) as MatchRecord;
   }
 
   /** Says at submission whether a source could play at all. */
@@ -108,72 +108,72 @@ export class CellPool {
     runtime: AgentRuntime = 'javascript',
     limits: Partial<Limits> = {},
   ): Promise<SourceCheck> {
-    return (await this.#submit({ kind: 'check', source, runtime, limits: limitsFrom(limits) })) as SourceCheck;
+    return (await this.submit({ kind: 'check', source, runtime, limits: limitsFrom(limits) })) as SourceCheck;
   }
 
   /** Waits for the matches under way, or with `kill` gives them up. No cell is left behind either way. */
   async close({ kill = false }: { readonly kill?: boolean } = {}): Promise<void> {
-    this.#closed = true;
-    this.#killing ||= kill;
-    if (kill) for (const task of this.#queue.splice(0)) task.reject(poolClosed());
-    while (this.#cells.size > 0) {
+    this.closed = true;
+    this.killing ||= kill;
+    if (kill) for (const task of this.queue.splice(0)) task.reject(poolClosed());
+    while (this.cells.size > 0) {
       // A match under way may still have to be played again, so no cell leaves before all of them are done.
-      const busy = this.#queue.length > 0 || [...this.#cells].some((cell) => cell.running);
-      for (const cell of this.#cells) {
+      const busy = this.queue.length > 0 || [...this.cells].some((cell) => cell.running);
+      for (const cell of this.cells) {
         if (kill || (!busy && !cell.ready)) cell.process.kill();
         else if (!busy) cell.process.release();
       }
-      await new Promise<void>((resolve) => this.#whenChanged.push(resolve));
+      await new Promise<void>((resolve) => this.whenChanged.push(resolve));
     }
   }
 
-  #submit(work: Work): Promise<MatchRecord | SourceCheck> {
-    if (this.#closed) throw poolClosed();
-    if (this.#queue.length >= this.#options.queueLength) {
-      throw new AgonError('SANDBOX.QUEUE_FULL', `${this.#queue.length} jobs are waiting for a cell already.`);
+  private submit(work: Work): Promise<MatchRecord | SourceCheck> {
+    if (this.closed) throw poolClosed();
+    if (this.queue.length >= this.options.queueLength) {
+      throw new AgonError('SANDBOX.QUEUE_FULL', `${this.queue.length} jobs are waiting for a cell already.`);
     }
     return new Promise((resolve, reject) => {
-      this.#queue.push({ work, suspect: undefined, resolve, reject });
-      this.#fill();
-      this.#dispatch();
+      this.queue.push({ work, suspect: undefined, resolve, reject });
+      this.fill();
+      this.dispatch();
     });
   }
 
   /** Starts what is missing of the cells. While closing, only as long as somebody still waits for one. */
-  #fill(): void {
-    while (this.#cells.size < this.#options.size && (!this.#closed || this.#queue.length > 0)) this.#start();
+  private fill(): void {
+    while (this.cells.size < this.options.size && (!this.closed || this.queue.length > 0)) this.start();
   }
 
-  #start(): void {
-    const { cellFile: file, heapMegabytes, open } = this.#options;
+  private start(): void {
+    const { cellFile: file, heapMegabytes, open } = this.options;
     const process = new CellProcess(
       { file, heapMegabytes, open },
       {
         ready: () => {
           clearTimeout(startWatchdog);
-          this.#failedStarts = 0;
+          this.failedStarts = 0;
           cell.ready = true;
-          this.#dispatch();
-          this.#changed();
+          this.dispatch();
+          this.changed();
         },
-        message: (message) => this.#finish(cell, message),
+        message: (message) => this.finish(cell, message),
         gone: (how) => {
           clearTimeout(startWatchdog);
-          this.#bury(cell, how);
+          this.bury(cell, how);
         },
       },
     );
     const cell: Cell = { process, ready: false, running: undefined, timedOut: false };
     const startWatchdog = setTimeout(() => process.kill(), startMs);
-    this.#cells.add(cell);
+    this.cells.add(cell);
   }
 
-  #dispatch(): void {
-    for (const cell of this.#cells) {
+  private dispatch(): void {
+    for (const cell of this.cells) {
       if (!cell.ready || cell.running !== undefined) continue;
-      const task = this.#queue.shift();
+      const task = this.queue.shift();
       if (task === undefined) return;
-      const order = ++this.#orders;
+      const order = ++this.orders;
       const watchdog = setTimeout(() => {
         cell.timedOut = true;
         cell.process.kill();
@@ -183,7 +183,7 @@ export class CellPool {
     }
   }
 
-  #finish(cell: Cell, message: FromCell): void {
+  private finish(cell: Cell, message: FromCell): void {
     const running = cell.running;
     if (running === undefined || message.kind === 'ready' || message.order !== running.order) return;
     if (message.kind === 'progress') {
@@ -194,37 +194,37 @@ export class CellPool {
     // The verdict is already here; that the watchdog fired in the same moment no longer matters to this match.
     cell.running = undefined;
     if (cell.timedOut) cell.ready = false;
-    this.#dispatch();
+    this.dispatch();
     if (message.kind === 'played') running.task.resolve(message.record);
     else if (message.kind === 'checked') running.task.resolve(message.check);
     else if (message.kind === 'failed') running.task.reject(new AgonError(message.code, message.message));
-    this.#changed();
+    this.changed();
   }
 
-  #bury(cell: Cell, how: string): void {
-    this.#cells.delete(cell);
+  private bury(cell: Cell, how: string): void {
+    this.cells.delete(cell);
     if (cell.running) {
       clearTimeout(cell.running.watchdog);
-      this.#judge(cell, cell.running, how);
+      this.judge(cell, cell.running, how);
     }
-    this.#failedStarts = cell.ready || cell.timedOut ? 0 : this.#failedStarts + 1;
-    if (this.#failedStarts >= startAttempts) {
+    this.failedStarts = cell.ready || cell.timedOut ? 0 : this.failedStarts + 1;
+    if (this.failedStarts >= startAttempts) {
       const error = new AgonError('SANDBOX.CELL_START_FAILED', `Cells do not start: ${how}.`, {
         output: cell.process.lastWords,
       });
-      this.#failedStarts = 0;
-      for (const task of this.#queue.splice(0)) task.reject(error);
+      this.failedStarts = 0;
+      for (const task of this.queue.splice(0)) task.reject(error);
     } else {
-      this.#fill();
+      this.fill();
     }
-    this.#changed();
+    this.changed();
   }
 
   /** Decides what the death of a cell means for the match it was playing. */
-  #judge(cell: Cell, { task, order }: NonNullable<Cell['running']>, how: string): void {
+  private judge(cell: Cell, { task, order }: NonNullable<Cell['running']>, how: string): void {
     const { seat, turns } = cell.process.markers(order);
     const { work } = task;
-    if (this.#killing && !cell.timedOut) {
+    if (this.killing && !cell.timedOut) {
       task.reject(poolClosed());
     } else if (seat === undefined) {
       // No agent's code has run yet, so the failure is the arena's own.
@@ -234,7 +234,7 @@ export class CellPool {
     } else if (task.suspect === undefined) {
       // Once may be an accident of the machine. The match is played again from the start, ahead of the others.
       task.suspect = seat;
-      this.#queue.unshift(task);
+      this.queue.unshift(task);
     } else if (task.suspect !== seat) {
       task.reject(cellDied(how, cell));
     } else {
@@ -242,8 +242,8 @@ export class CellPool {
     }
   }
 
-  #changed(): void {
-    for (const wake of this.#whenChanged.splice(0)) wake();
+  private changed(): void {
+    for (const wake of this.whenChanged.splice(0)) wake();
   }
 }
 

@@ -146,25 +146,25 @@ export const markerFd = 3;
 const markerEnd = 'end\n';
 
 export class MarkerWriter {
-  readonly #write: (text: string, position: number) => void;
-  #position = 0;
-  #order = 0;
+  private readonly write: (text: string, position: number) => void;
+  private position = 0;
+  private order = 0;
 
   constructor(write: (text: string, position: number) => void) {
-    this.#write = write;
+    this.write = write;
   }
 
   begin(order: number): void {
-    this.#order = order;
-    this.#position = 0;
-    this.#write(markerEnd, 0);
+    this.order = order;
+    this.position = 0;
+    this.write(markerEnd, 0);
   }
 
   turn(seat: number, last: TurnRecord | undefined): void {
     const before = last ? [last.turn, last.seat, last.fuel, last.action] : [];
-    const line = `${asciiJson([this.#order, seat, ...before])}\n`;
-    this.#write(line + markerEnd, this.#position);
-    this.#position += line.length;
+    const line = `${asciiJson([this.order, seat, ...before])}\n`;
+    this.write(line + markerEnd, this.position);
+    this.position += line.length;
   }
 }
 

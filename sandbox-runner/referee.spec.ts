@@ -16,23 +16,23 @@ class Scripted implements AgentInstance {
   readonly driverVersion = '1';
   readonly meter = 'fuel';
   readonly usage = { fuel: 7, peakMemoryBytes: 1024 };
-  readonly #start: Fault | undefined;
-  readonly #steps: Step[];
+  private readonly start: Fault | undefined;
+  private readonly steps: Step[];
 
   constructor(steps: Step[], start?: Fault) {
-    this.#steps = [...steps];
-    this.#start = start;
+    this.steps = [...steps];
+    this.start = start;
   }
 
   async init(config: unknown): Promise<Done | Fault> {
     this.heard.push(config);
-    return this.#start ?? { kind: 'done', fuel: 0 };
+    return this.start ?? { kind: 'done', fuel: 0 };
   }
 
   async act(observation: unknown, fuel: number): Promise<Reply | Fault> {
     this.heard.push(observation);
     this.budgets.push(fuel);
-    const step = this.#steps.shift();
+    const step = this.steps.shift();
     if (step !== null && typeof step === 'object') {
       if ('fault' in step) return step.fault as Fault;
       if ('fuel' in step) return { kind: 'reply', ...(step as { value: unknown; fuel: number }) };

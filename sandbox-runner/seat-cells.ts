@@ -29,17 +29,17 @@ const START_MS = 30_000;
  * agent at a time, so when it dies in a call there is no doubt whose code was running. Started when first needed.
  */
 export class SeatCells {
-  readonly #options: SeatCellsOptions;
-  readonly #cells = new Set<SeatCell>();
-  readonly #waiting: (() => void)[] = [];
-  #closed = false;
+  private readonly options: SeatCellsOptions;
+  private readonly cells = new Set<SeatCell>();
+  private readonly waiting: (() => void)[] = [];
+  private closed = false;
 
   constructor(options: SeatCellsOptions) {
-    this.#options = options;
+    this.options = options;
   }
 
   get pids(): readonly number[] {
-    return [...this.#cells].flatMap((cell) => cell.pid ?? []);
+    return [...this.cells].flatMap((cell) => cell.pid ?? []);
   }
 
   async seat(order: SeatOrder): Promise<AgentInstance> {
@@ -48,7 +48,7 @@ export class SeatCells {
       const details = { claimed: order.codeDigest, actual };
       throw new AgonError('SANDBOX.DIGEST_MISMATCH', 'The source is not the one that its digest names.', details);
     }
-    const cell = await this.#take(order.runtime !== 'javascript');
+    const cell = await this.take(order.runtime !== 'javascript');
     try {
       const at = await cell.sit(order);
       return new HostedSeat(cell, at, order.limits);
@@ -60,30 +60,30 @@ export class SeatCells {
 
   /** Agents that are still seated answer their next call with SANDBOX.CLOSED. */
   async close(): Promise<void> {
-    this.#closed = true;
-    for (const wake of this.#waiting.splice(0)) wake();
-    await Promise.all([...this.#cells].map((cell) => cell.kill()));
+    this.closed = true;
+    for (const wake of this.waiting.splice(0)) wake();
+    await Promise.all([...this.cells].map((cell) => cell.kill()));
   }
 
-  async #take(open: boolean): Promise<SeatCell> {
+  private async take(open: boolean): Promise<SeatCell> {
     for (;;) {
-      if (this.#closed) throw closed();
-      const idle = [...this.#cells].find((cell) => cell.idle);
+      if (this.closed) throw closed();
+      const idle = [...this.cells].find((cell) => cell.idle);
       if (idle?.open === open) return idle.taken();
       // A cell of the other kind makes room.
-      if (this.#cells.size >= this.#options.max && idle) await idle.kill();
-      else if (this.#cells.size < this.#options.max) return this.#start(open).taken();
-      else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      if (this.cells.size >= this.options.max && idle) await idle.kill();
+      else if (this.cells.size < this.options.max) return this.start(open).taken();
+      else await new Promise<void>((resolve) => this.waiting.push(resolve));
     }
   }
 
-  #start(open: boolean): SeatCell {
-    const { heapMegabytes = HEAP_MEGABYTES, cellFile: file } = this.#options;
+  private start(open: boolean): SeatCell {
+    const { heapMegabytes = HEAP_MEGABYTES, cellFile: file } = this.options;
     const cell = new SeatCell({ open, heapMegabytes, file }, () => {
-      if (!cell.alive) this.#cells.delete(cell);
-      this.#waiting.shift()?.();
+      if (!cell.alive) this.cells.delete(cell);
+      this.waiting.shift()?.();
     });
-    this.#cells.add(cell);
+    this.cells.add(cell);
     return cell;
   }
 }
@@ -91,14 +91,14 @@ export class SeatCells {
 /** One process. It is asked one thing at a time. */
 class SeatCell {
   readonly open: boolean;
-  readonly #process: CellProcess;
-  readonly #ready: Promise<void>;
-  readonly #gone: Promise<void>;
-  #asked: { readonly answer: (message: FromCell) => void; readonly died: (how: string) => void } | undefined;
-  #how: string | undefined;
-  #order = 0;
-  #free = true;
-  #ended = false;
+  private readonly process: CellProcess;
+  private readonly ready: Promise<void>;
+  private readonly gone: Promise<void>;
+  private asked: { readonly answer: (message: FromCell) => void; readonly died: (how: string) => void } | undefined;
+  private how: string | undefined;
+  private order = 0;
+  private free = true;
+  private ended = false;
 
   /** `changed` is called when the cell is free again, or gone. */
   constructor(
@@ -108,28 +108,28 @@ class SeatCell {
     this.open = options.open;
     let started = () => {};
     let gone = () => {};
-    this.#ready = new Promise((resolve) => {
+    this.ready = new Promise((resolve) => {
       started = resolve;
     });
-    this.#gone = new Promise((resolve) => {
+    this.gone = new Promise((resolve) => {
       gone = resolve;
     });
-    const watchdog = setTimeout(() => this.#process.kill(), START_MS);
-    this.#process = new CellProcess(options, {
+    const watchdog = setTimeout(() => this.process.kill(), START_MS);
+    this.process = new CellProcess(options, {
       ready: () => {
         clearTimeout(watchdog);
         started();
       },
       message: (message) => {
-        const asked = this.#asked;
-        this.#asked = undefined;
+        const asked = this.asked;
+        this.asked = undefined;
         asked?.answer(message);
       },
       gone: (how) => {
         clearTimeout(watchdog);
-        this.#how = how;
+        this.how = how;
         started();
-        this.#asked?.died(how);
+        this.asked?.died(how);
         gone();
         this.changed();
       },
@@ -137,29 +137,29 @@ class SeatCell {
   }
 
   get pid(): number | undefined {
-    return this.#process.pid;
+    return this.process.pid;
   }
 
   get alive(): boolean {
-    return this.#how === undefined;
+    return this.how === undefined;
   }
 
   get idle(): boolean {
-    return this.#free && this.alive;
+    return this.free && this.alive;
   }
 
   taken(): this {
-    this.#free = false;
+    this.free = false;
     return this;
   }
 
   async sit({ source, runtime, seed, seat, limits }: SeatOrder): Promise<SeatedAt> {
-    await this.#ready;
-    if (this.#ended) throw closed();
-    if (!this.alive) throw new AgonError('SANDBOX.CELL_START_FAILED', `A cell did not start: ${this.#how}.`);
-    this.#order += 1;
-    const order = { kind: 'seat', order: this.#order, source, runtime, seed, seat, limits } as const;
-    const answer = await this.#ask(order, limits.wallMs);
+    await this.ready;
+    if (this.ended) throw closed();
+    if (!this.alive) throw new AgonError('SANDBOX.CELL_START_FAILED', `A cell did not start: ${this.how}.`);
+    this.order += 1;
+    const order = { kind: 'seat', order: this.order, source, runtime, seed, seat, limits } as const;
+    const answer = await this.ask(order, limits.wallMs);
     if (answer.kind === 'seated') return answer.at;
     if (answer.kind === 'failed') throw new AgonError(answer.code, answer.message);
     throw new AgonError('SANDBOX.CELL_DIED', 'A cell did not take its agent; the match may be played again.');
@@ -170,54 +170,54 @@ class SeatCell {
     call: SeatCall,
     wallMs: number,
   ): Promise<SeatAnswer | { readonly died: string; readonly timedOut: boolean }> {
-    const answer = await this.#ask({ kind: 'call', order: this.#order, call }, wallMs);
+    const answer = await this.ask({ kind: 'call', order: this.order, call }, wallMs);
     if (answer.kind === 'answered') return answer.answered;
-    if (this.#ended) throw closed();
+    if (this.ended) throw closed();
     invariant(answer.kind === 'died', `A seat answers its calls, not with ${answer.kind}.`);
     return answer;
   }
 
   /** Lets the next agent have the cell; one that is caught in a call is ended instead. */
   stand(): void {
-    if (this.#asked || !this.alive) {
+    if (this.asked || !this.alive) {
       void this.kill();
       return;
     }
-    void this.#ask({ kind: 'stand', order: this.#order }, START_MS).then((answer) => {
+    void this.ask({ kind: 'stand', order: this.order }, START_MS).then((answer) => {
       if (answer.kind !== 'stood') return;
-      this.#free = true;
+      this.free = true;
       this.changed();
     });
   }
 
   /** Ended by us, which is no agent's fault. */
   async kill(): Promise<void> {
-    this.#ended = true;
-    this.#process.kill();
-    await this.#gone;
+    this.ended = true;
+    this.process.kill();
+    await this.gone;
   }
 
   whyGone(): AgonError {
-    if (this.#ended) return closed();
-    const message = `A cell died between turns (${this.#how}); the match may be played again.`;
+    if (this.ended) return closed();
+    const message = `A cell died between turns (${this.how}); the match may be played again.`;
     return new AgonError('SANDBOX.CELL_DIED', message, { retryable: true });
   }
 
-  #ask(message: ToCell, wallMs: number) {
+  private ask(message: ToCell, wallMs: number) {
     type Died = { readonly kind: 'died'; readonly died: string; readonly timedOut: boolean };
     return new Promise<FromCell | Died>((resolve) => {
       let timedOut = false;
       const watchdog = setTimeout(() => {
         timedOut = true;
-        this.#process.kill();
+        this.process.kill();
       }, wallMs);
       const end = (answer: FromCell | Died) => {
         clearTimeout(watchdog);
         resolve(answer);
       };
-      this.#asked = { answer: end, died: (how) => end({ kind: 'died', died: how, timedOut }) };
-      if (this.alive) this.#process.send(message);
-      else this.#asked.died(this.#how ?? 'gone');
+      this.asked = { answer: end, died: (how) => end({ kind: 'died', died: how, timedOut }) };
+      if (this.alive) this.process.send(message);
+      else this.asked.died(this.how ?? 'gone');
     });
   }
 }
@@ -228,9 +228,9 @@ class HostedSeat implements AgentInstance {
   readonly driverVersion: string;
   readonly meter;
   usage: Usage = { fuel: 0, peakMemoryBytes: 0 };
-  #printed = '';
-  #fault: Fault | undefined;
-  #stood = false;
+  private printed = '';
+  private fault: Fault | undefined;
+  private stood = false;
 
   constructor(
     readonly cell: SeatCell,
@@ -243,42 +243,42 @@ class HostedSeat implements AgentInstance {
   }
 
   init(config: unknown, fuel: number): Promise<Done | Fault> {
-    return this.#call('init', config, fuel) as Promise<Done | Fault>;
+    return this.call('init', config, fuel) as Promise<Done | Fault>;
   }
 
   act(observation: unknown, fuel: number): Promise<Reply | Fault> {
-    return this.#call('act', observation, fuel) as Promise<Reply | Fault>;
+    return this.call('act', observation, fuel) as Promise<Reply | Fault>;
   }
 
   onResult(result: unknown, fuel: number): Promise<Done | Fault> {
-    return this.#call('onResult', result, fuel) as Promise<Done | Fault>;
+    return this.call('onResult', result, fuel) as Promise<Done | Fault>;
   }
 
   log(): string {
-    return this.#printed;
+    return this.printed;
   }
 
   dispose(): void {
-    if (this.#stood) return;
-    this.#stood = true;
+    if (this.stood) return;
+    this.stood = true;
     this.cell.stand();
   }
 
-  async #call(method: SeatCall['method'], argument: unknown, fuel: number): Promise<Done | Reply | Fault> {
-    if (this.#fault) return this.#fault;
+  private async call(method: SeatCall['method'], argument: unknown, fuel: number): Promise<Done | Reply | Fault> {
+    if (this.fault) return this.fault;
     // Between calls none of the agent's code runs: whatever ended the cell then was not the agent.
     if (!this.cell.alive) throw this.cell.whyGone();
     const answered = await this.cell.call({ method, argument, fuel }, this.limits.wallMs);
     if (!('died' in answered)) {
       this.usage = answered.usage;
-      this.#printed += answered.printed;
-      if (answered.answer.kind === 'fault') this.#fault = answered.answer;
+      this.printed += answered.printed;
+      if (answered.answer.kind === 'fault') this.fault = answered.answer;
       return answered.answer;
     }
-    this.#fault = answered.timedOut
+    this.fault = answered.timedOut
       ? fault('timeout', `stopped by the watchdog after ${this.limits.wallMs} ms`, fuel)
       : fault('crash', `the cell died in this seat's turn (${answered.died})`, fuel);
-    return this.#fault;
+    return this.fault;
   }
 }
 

@@ -37,33 +37,33 @@ export interface Answer {
  * of every match; agents whose code we have sit in cells as always.
  */
 export class Table {
-  readonly #outside: Outside;
-  readonly #cells: Pick<Cells, 'seat'>;
-  readonly #limits: Limits;
-  readonly #chairs = new Set<Chair>();
-  #closed = false;
+  private readonly outside: Outside;
+  private readonly cells: Pick<Cells, 'seat'>;
+  private readonly limits: Limits;
+  private readonly chairs = new Set<Chair>();
+  private closed = false;
 
   constructor(outside: Outside, cells: Pick<Cells, 'seat'>, limits: Partial<Limits> = {}) {
-    this.#outside = outside;
-    this.#cells = cells;
-    this.#limits = limitsFrom(limits);
+    this.outside = outside;
+    this.cells = cells;
+    this.limits = limitsFrom(limits);
   }
 
   async play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
-    if (this.#closed) throw new AgonError('SANDBOX.CLOSED', 'The table has been closed.');
+    if (this.closed) throw new AgonError('SANDBOX.CLOSED', 'The table has been closed.');
     const seats: AgentInstance[] = [];
     const chairs: Chair[] = [];
-    const limits = this.#limits;
+    const limits = this.limits;
     try {
       for (const [seat, agent] of job.agents.entries()) {
         if (agent.runtime !== 'external') {
-          seats.push(await this.#hosted(job, agent, seat));
+          seats.push(await this.hosted(job, agent, seat));
           continue;
         }
         const { matchId, game } = job;
-        const chair = this.#outside.sit({ matchId, agentId: agent.agentId ?? '', game, seat });
+        const chair = this.outside.sit({ matchId, agentId: agent.agentId ?? '', game, seat });
         chairs.push(chair);
-        this.#chairs.add(chair);
+        this.chairs.add(chair);
         seats.push(new OutsideSeat(chair, limits));
       }
       const live = onProgress && liveFeed(seats, onProgress);
@@ -78,19 +78,19 @@ export class Table {
       });
     } finally {
       for (const agent of seats) agent.dispose();
-      for (const chair of chairs) this.#chairs.delete(chair);
+      for (const chair of chairs) this.chairs.delete(chair);
     }
   }
 
   /** Every match under way comes back with SANDBOX.CLOSED. The cells are not the table's to close. */
   async close(): Promise<void> {
-    this.#closed = true;
-    for (const chair of this.#chairs) chair.leave();
+    this.closed = true;
+    for (const chair of this.chairs) chair.leave();
   }
 
-  #hosted({ seed }: MatchJob, agent: MatchAgent, seat: number): Promise<AgentInstance> {
+  private hosted({ seed }: MatchJob, agent: MatchAgent, seat: number): Promise<AgentInstance> {
     const { source, codeDigest } = agent;
-    return this.#cells.seat({ source, codeDigest, runtime: hostedRuntime(agent), seed, seat, limits: this.#limits });
+    return this.cells.seat({ source, codeDigest, runtime: hostedRuntime(agent), seed, seat, limits: this.limits });
   }
 }
 
@@ -99,54 +99,54 @@ class OutsideSeat implements AgentInstance {
   readonly driver = 'external';
   readonly driverVersion = '1';
   readonly meter = 'clock';
-  readonly #chair: Chair;
-  readonly #limits: Limits;
-  #fuel = 0;
-  #wallMs = 0;
-  #claimedComputeMs = 0;
-  #log = '';
+  private readonly chair: Chair;
+  private readonly limits: Limits;
+  private fuel = 0;
+  private wallMs = 0;
+  private claimedComputeMs = 0;
+  private reasoning = '';
 
   constructor(chair: Chair, limits: Limits) {
-    this.#chair = chair;
-    this.#limits = limits;
+    this.chair = chair;
+    this.limits = limits;
   }
 
   get usage(): Usage {
-    const [wallMs, claimedComputeMs] = [hundredths(this.#wallMs), hundredths(this.#claimedComputeMs)];
-    return { fuel: this.#fuel, peakMemoryBytes: 0, wallMs, claimedComputeMs };
+    const [wallMs, claimedComputeMs] = [hundredths(this.wallMs), hundredths(this.claimedComputeMs)];
+    return { fuel: this.fuel, peakMemoryBytes: 0, wallMs, claimedComputeMs };
   }
 
   async init(config: unknown, fuel: number): Promise<Done | Fault> {
     const { seats } = config as { seats: number };
-    const { turn: turnMs, bank: bankMs } = allowanceOf(this.#limits, this.meter);
-    const came = await this.#chair.start({ seats, turnMs, bankMs }, fuel);
+    const { turn: turnMs, bank: bankMs } = allowanceOf(this.limits, this.meter);
+    const came = await this.chair.start({ seats, turnMs, bankMs }, fuel);
     return came ? { kind: 'done', fuel: 0 } : fault('timeout', `did not come within ${fuel} ms`, fuel);
   }
 
   async act(observation: unknown, fuel: number): Promise<Reply | Fault> {
-    const turnMs = Math.min(fuel, this.#limits.clockTurnMs);
-    const answer = await this.#chair.ask(observation as { turn: number }, { turnMs, bankMs: fuel - turnMs });
+    const turnMs = Math.min(fuel, this.limits.clockTurnMs);
+    const answer = await this.chair.ask(observation as { turn: number }, { turnMs, bankMs: fuel - turnMs });
     const spent = Math.min(fuel, Math.round(answer.wallMs));
-    this.#fuel += spent;
-    this.#wallMs += answer.wallMs;
+    this.fuel += spent;
+    this.wallMs += answer.wallMs;
     if (!answer.action) return fault('timeout', `no action within ${fuel} ms`, spent);
     const { value, computeMs, reasoning } = answer.action;
-    this.#claimedComputeMs += computeMs;
-    if (reasoning !== '') this.#log = `${this.#log}${reasoning}\n`.slice(0, this.#limits.logBytes);
+    this.claimedComputeMs += computeMs;
+    if (reasoning !== '') this.reasoning = `${this.reasoning}${reasoning}\n`.slice(0, this.limits.logBytes);
     return { kind: 'reply', value, fuel: spent };
   }
 
   async onResult(result: unknown): Promise<Done | Fault> {
-    this.#chair.tell(result as { winner: number | null; score: number; reason: string });
+    this.chair.tell(result as { winner: number | null; score: number; reason: string });
     return { kind: 'done', fuel: 0 };
   }
 
   log(): string {
-    return this.#log;
+    return this.reasoning;
   }
 
   dispose(): void {
-    this.#chair.leave();
+    this.chair.leave();
   }
 }
 

@@ -28,23 +28,23 @@ interface Actor {
 
 /** A way between an agent and the arena that can be cut, as networks are. */
 class Wire {
-  readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
+  private readonly server: Server;
+  private readonly sockets = new Set<Socket>();
 
   constructor(private readonly target: () => string) {
-    this.#server = createServer((near) => {
+    this.server = createServer((near) => {
       const [host, port] = this.target().split(':');
       const far = dial(Number(port), host);
       for (const [one, other] of [
         [near, far],
         [far, near],
       ] as const) {
-        this.#sockets.add(one);
+        this.sockets.add(one);
         one.pipe(other);
         one
           .on('error', () => other.destroy())
           .on('close', () => {
-            this.#sockets.delete(one);
+            this.sockets.delete(one);
             other.destroy();
           });
       }
@@ -52,18 +52,18 @@ class Wire {
   }
 
   async open(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-    return `127.0.0.1:${(this.#server.address() as { port: number }).port}`;
+    this.server.listen(0, '127.0.0.1');
+    await once(this.server, 'listening');
+    return `127.0.0.1:${(this.server.address() as { port: number }).port}`;
   }
 
   cut(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.sockets) socket.destroy();
   }
 
   close(): void {
     this.cut();
-    this.#server.close();
+    this.server.close();
   }
 }
 

@@ -33,7 +33,7 @@ type Flow = z.output<typeof flowSchema>;
  * and there is no cookie.
  */
 export class Oidc {
-  #provider: Promise<client.Configuration> | undefined;
+  private provider: Promise<client.Configuration> | undefined;
 
   constructor(
     private readonly ports: IdentityPorts,
@@ -49,8 +49,8 @@ export class Oidc {
     link?: Pick<Claims, 'accountId' | 'sessionId'> | undefined;
   }): Promise<{ url: string; flow: string }> {
     const { redirectUri, accountId, link } = asked;
-    this.#assertRedirect(redirectUri);
-    const provider = await this.#discovered();
+    this.assertRedirect(redirectUri);
+    const provider = await this.discovered();
     const verifier = client.randomPKCECodeVerifier();
     const [state, nonce] = [client.randomState(), client.randomNonce()];
     const url = client.buildAuthorizationUrl(provider, {
@@ -69,16 +69,16 @@ export class Oidc {
     const opened = flowSchema.safeParse(await this.ports.tokens.unwrap(given.flow));
     if (!opened.success) throw new AgonError('AUTH.BAD_FLOW', 'This flow is not ours, or too old. Begin again.');
     const flow = opened.data;
-    const proven = flow.link && (await this.#assertLinks(flow.link, given.totp));
-    const claims = await this.#claims(flow, given.callbackUrl);
+    const proven = flow.link && (await this.assertLinks(flow.link, given.totp));
+    const claims = await this.claims(flow, given.callbackUrl);
     const identity = { issuer: claims.iss, subject: claims.sub };
-    const accountId = await this.#accountOf(identity, flow, claims);
+    const accountId = await this.accountOf(identity, flow, claims);
     const factors = proven ?? (await this.signIn.secondFactor(accountId, given.totp));
     return this.signIn.open(accountId, ['oidc', ...factors]);
   }
 
   /** A way in for good is added by nobody who could not come in now: the session goes on, and the second factor is there. */
-  async #assertLinks({ accountId, sessionId }: NonNullable<Flow['link']>, totp: string | undefined) {
+  private async assertLinks({ accountId, sessionId }: NonNullable<Flow['link']>, totp: string | undefined) {
     const { directory, clock } = this.ports;
     if (!(await directory.isOpen(sessionId, accountId, Date.parse(clock())))) {
       throw new AgonError('AUTH.BAD_FLOW', 'The session that began this is over. Sign in and begin again.');
@@ -108,11 +108,11 @@ export class Oidc {
   }
 
   /** What the provider says, once its signature, audience, nonce, state and our verifier have been found to fit. */
-  async #claims(flow: Flow, callbackUrl: string): Promise<client.IDToken> {
+  private async claims(flow: Flow, callbackUrl: string): Promise<client.IDToken> {
     if (!URL.canParse(callbackUrl) || !sameplace(callbackUrl, flow.redirectUri)) {
       throw new AgonError('AUTH.BAD_FLOW', 'This is not the address that the flow was to return to.');
     }
-    const provider = await this.#discovered();
+    const provider = await this.discovered();
     try {
       const answer = await client.authorizationCodeGrant(provider, new URL(callbackUrl), {
         pkceCodeVerifier: flow.verifier,
@@ -134,7 +134,7 @@ export class Oidc {
     }
   }
 
-  async #accountOf(identity: Identity, { accountId, link }: Flow, claims: client.IDToken): Promise<string> {
+  private async accountOf(identity: Identity, { accountId, link }: Flow, claims: client.IDToken): Promise<string> {
     const { vault, directory } = this.ports;
     const personId = await vault.find(identity);
     const known = personId === undefined ? undefined : await vault.read(personId);
@@ -142,10 +142,10 @@ export class Oidc {
       if (link === undefined || link.accountId === known.accountId) return known.accountId;
       throw new AgonError('ACCOUNTS.IDENTITY_TAKEN', 'This identity belongs to another account already.');
     }
-    return link === undefined ? this.#enrol(identity, accountId, claims) : this.#link(identity, link.accountId);
+    return link === undefined ? this.enrol(identity, accountId, claims) : this.link(identity, link.accountId);
   }
 
-  async #enrol(identity: Identity, accountId: string | undefined, claims: client.IDToken): Promise<string> {
+  private async enrol(identity: Identity, accountId: string | undefined, claims: client.IDToken): Promise<string> {
     if (accountId === undefined) {
       throw new AgonError(
         'ACCOUNTS.NOT_LINKED',
@@ -162,7 +162,7 @@ export class Oidc {
     return accountId;
   }
 
-  async #link(identity: Identity, accountId: string): Promise<string> {
+  private async link(identity: Identity, accountId: string): Promise<string> {
     const personId = await this.signIn.change(accountId, (person) => {
       return { ...person, identities: [...person.identities, identity] };
     });
@@ -172,14 +172,14 @@ export class Oidc {
   }
 
   /** RFC 8252: whoever listens on loopback is on the same machine as the browser. All others have to be named. */
-  #assertRedirect(redirectUri: string): void {
+  private assertRedirect(redirectUri: string): void {
     const url = URL.canParse(redirectUri) ? new URL(redirectUri) : undefined;
     const isLoopback = url?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
     if (url && (isLoopback || this.options?.origins.includes(url.origin))) return;
     throw new AgonError('AUTH.BAD_REDIRECT', 'This is not an address that people are sent back to from here.');
   }
 
-  async #discovered(): Promise<client.Configuration> {
+  private async discovered(): Promise<client.Configuration> {
     const { options } = this;
     if (!options) {
       throw new AgonError(
@@ -190,11 +190,11 @@ export class Oidc {
     const { issuer, clientId, clientSecret } = options;
     // The configuration lets plain HTTP through for this machine alone.
     const plain = new URL(issuer).protocol === 'http:' ? { execute: [client.allowInsecureRequests] } : {};
-    this.#provider ??= client.discovery(new URL(issuer), clientId, clientSecret, undefined, plain);
+    this.provider ??= client.discovery(new URL(issuer), clientId, clientSecret, undefined, plain);
     try {
-      return await this.#provider;
+      return await this.provider;
     } catch (error) {
-      this.#provider = undefined;
+      this.provider = undefined;
       const why = error instanceof Error ? error.message : String(error);
       throw new AgonError('AUTH.PROVIDER_AWAY', `The identity provider does not answer: ${why}.`, {}, { cause: error });
     }

@@ -27,19 +27,19 @@ export function assertPassword(password: string, accountId: string): void {
 
 /** Passwords are hashed and compared here, a few at a time. */
 export class Passwords {
-  #working = 0;
-  readonly #waiting: (() => void)[] = [];
-  #nobody: Promise<string> | undefined;
+  private working = 0;
+  private readonly waiting: (() => void)[] = [];
+  private nobody: Promise<string> | undefined;
 
   hash(password: string): Promise<string> {
-    return this.#inTurn(() => hash(password.normalize('NFKC'), COST));
+    return this.inTurn(() => hash(password.normalize('NFKC'), COST));
   }
 
   /** One comparison, always: with nobody's hash when there is none, so that time does not tell who has an account. */
   async matches(known: string | undefined, password: string): Promise<boolean> {
-    this.#nobody ??= this.hash(randomBytes(24).toString('hex'));
-    const against = known ?? (await this.#nobody);
-    const same = await this.#inTurn(() => verify(against, password.normalize('NFKC')));
+    this.nobody ??= this.hash(randomBytes(24).toString('hex'));
+    const against = known ?? (await this.nobody);
+    const same = await this.inTurn(() => verify(against, password.normalize('NFKC')));
     return same && known !== undefined;
   }
 
@@ -48,19 +48,19 @@ export class Passwords {
     return !known.startsWith(COST_TEXT);
   }
 
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#working >= AT_ONCE) {
-      if (this.#waiting.length >= WAITING_MAX) {
+  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.working >= AT_ONCE) {
+      if (this.waiting.length >= WAITING_MAX) {
         throw new AgonError('LIMITS.BUSY', 'Too many are signing in at this moment. Try again in a few seconds.');
       }
-      await new Promise<void>((turn) => this.#waiting.push(turn));
-    } else this.#working += 1;
+      await new Promise<void>((turn) => this.waiting.push(turn));
+    } else this.working += 1;
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
+      const next = this.waiting.shift();
       if (next) next();
-      else this.#working -= 1;
+      else this.working -= 1;
     }
   }
 }

@@ -73,15 +73,15 @@ export class SignIn {
     const actor = by && isStaff(by) ? by : owner(accountId);
     this.assertOpen(accountId, actor);
     assertPassword(password, accountId);
-    if (isStaff(actor)) await this.#assertAbove(actor, accountId);
-    else if (key === undefined) await this.#assertFree(accountId);
+    if (isStaff(actor)) await this.assertAbove(actor, accountId);
+    else if (key === undefined) await this.assertFree(accountId);
     const personId = key === undefined ? ids() : derivedId('person', actor.id, accountId, key);
     const passwordHash = await passwords.hash(password);
     const { name, email } = rest;
     const about = { ...(name ? { name } : {}), ...(email ? { email } : {}) };
     const isThere = await alone(`person:${accountId}`, async () => {
       if ((await this.ports.directory.account(accountId)).personId === personId) return true;
-      if (!isStaff(actor)) await this.#assertFree(accountId);
+      if (!isStaff(actor)) await this.assertFree(accountId);
       await this.enrol({ accountId, ...about, passwordHash, identities: [] }, actor, personId);
       return false;
     });
@@ -105,11 +105,11 @@ export class SignIn {
   }
 
   async login({ accountId, password, totp }: Credentials, address: string): Promise<SignedIn> {
-    await this.#slowly(accountId, address);
-    const found = await this.#found(accountId);
+    await this.slowly(accountId, address);
+    const found = await this.found(accountId);
     const matches = await this.ports.passwords.matches(found?.person.passwordHash, password);
     if (!found || !matches) {
-      if (found) this.#refused(accountId, 'password');
+      if (found) this.refused(accountId, 'password');
       throw new AgonError('AUTH.BAD_CREDENTIALS', 'There is no such account, or this is not its password.');
     }
     const { passwordHash = '' } = found.person;
@@ -122,11 +122,11 @@ export class SignIn {
 
   /** The second factor, where there is one: a code is asked for, and is good once. */
   async secondFactor(accountId: string, code: string | undefined): Promise<readonly Method[]> {
-    const found = await this.#found(accountId);
+    const found = await this.found(accountId);
     if (!found?.person.totp?.confirmed) return [];
     if (!code)
       throw new AgonError('AUTH.TOTP_REQUIRED', 'This account asks for a code from its authenticator as well.');
-    await this.#code(accountId, code);
+    await this.code(accountId, code);
     return ['otp'];
   }
 
@@ -134,17 +134,17 @@ export class SignIn {
     const { epoch } = await this.ports.directory.account(accountId);
     const sessionId = randomBytes(16).toString('hex');
     const { text, tokenHash } = refreshToken(sessionId);
-    const expiresAt = new Date(this.#nowMs() + SESSION_MS).toISOString();
+    const expiresAt = new Date(this.nowMs() + SESSION_MS).toISOString();
     const data = { sessionId, accountId, epoch, methods: [...methods], tokenHash, expiresAt };
     await this.send(OpenSession, data, owner(accountId));
-    return this.#signedIn(accountId, sessionId, methods, text);
+    return this.signedIn(accountId, sessionId, methods, text);
   }
 
   async refresh(given: string): Promise<SignedIn> {
     const { directory } = this.ports;
     const [, sessionId = '', secret = ''] = REFRESH.exec(given) ?? [];
     const session = await directory.session(sessionId);
-    if (!session || !(await directory.isOpen(sessionId, session.accountId, this.#nowMs()))) {
+    if (!session || !(await directory.isOpen(sessionId, session.accountId, this.nowMs()))) {
       throw new AgonError('AUTH.SESSION_OVER', 'This session is over, or never was. Sign in again.');
     }
     const { accountId, methods } = session;
@@ -157,7 +157,7 @@ export class SignIn {
         'This refresh token was used before, so somebody else may have it. The session has ended: sign in again.',
       );
     }
-    return this.#signedIn(accountId, sessionId, methods, text);
+    return this.signedIn(accountId, sessionId, methods, text);
   }
 
   async logout({ accountId, sessionId }: Pick<Claims, 'accountId' | 'sessionId'>): Promise<void> {
@@ -195,7 +195,7 @@ export class SignIn {
   }
 
   async confirmTotp({ accountId, sessionId, methods }: Claims, code: string): Promise<SignedIn> {
-    await this.#code(accountId, code);
+    await this.code(accountId, code);
     const { personId } = await this.person(accountId);
     await this.send(EnableTotp, { accountId, personId }, owner(accountId));
     await this.change(accountId, (person) => {
@@ -206,7 +206,7 @@ export class SignIn {
   }
 
   async removeTotp(accountId: string, code: string): Promise<void> {
-    await this.#code(accountId, code);
+    await this.code(accountId, code);
     const { personId } = await this.person(accountId);
     await this.send(DisableTotp, { accountId, personId }, owner(accountId));
     await this.change(accountId, ({ totp: _gone, ...person }) => person);
@@ -214,7 +214,7 @@ export class SignIn {
 
   /** Destroys what is personal, then says so. The account's name stays in the log, and opens nothing any more. */
   async erase(accountId: string, actor: Actor): Promise<void> {
-    if (actor.id !== accountId) await this.#assertAbove(actor, accountId);
+    if (actor.id !== accountId) await this.assertAbove(actor, accountId);
     const { personId, keys, joined } = await this.ports.directory.account(accountId);
     for (const { keyId } of Object.values(keys).filter(({ revoked }) => !revoked)) {
       await this.send(RevokeApiKey, { accountId, keyId, reason: 'erased' }, actor);
@@ -232,22 +232,22 @@ export class SignIn {
   /** That whoever holds the session also knows the password; without one, that somebody signed in just now. */
   async proven({ accountId, sessionId }: Claims, password: string, address: string): Promise<void> {
     const { person } = await this.person(accountId);
-    if (person.passwordHash === undefined) return this.#assertFresh(sessionId);
-    await this.#slowly(accountId, address);
+    if (person.passwordHash === undefined) return this.assertFresh(sessionId);
+    await this.slowly(accountId, address);
     if (await this.ports.passwords.matches(person.passwordHash, password)) return;
-    this.#refused(accountId, 'password');
+    this.refused(accountId, 'password');
     throw new AgonError('AUTH.BAD_CREDENTIALS', 'This is not the password of this account.');
   }
 
-  async #assertFresh(sessionId: string): Promise<void> {
+  private async assertFresh(sessionId: string): Promise<void> {
     const session = await this.ports.directory.session(sessionId);
     const openedMs = session ? Date.parse(session.expiresAt) - SESSION_MS : 0;
-    if (this.#nowMs() - openedMs <= FRESH_MS) return;
+    if (this.nowMs() - openedMs <= FRESH_MS) return;
     throw new AgonError('AUTH.STALE_SESSION', 'This is for whoever signed in a few minutes ago. Sign in again.');
   }
 
   /** Operators decide nothing about those who are staff themselves: they would appoint themselves to what they are not. */
-  async #assertAbove(actor: Actor, accountId: string): Promise<void> {
+  private async assertAbove(actor: Actor, accountId: string): Promise<void> {
     if (appointsStaff(actor) || !(await this.ports.directory.isOfStaff(accountId))) return;
     throw new AgonError('AUTH.FORBIDDEN', `${accountId} is staff, and ${actor.role} ${actor.id} appoints nobody.`);
   }
@@ -266,24 +266,29 @@ export class SignIn {
     return execute(new make(data, newMeta(actor, { id: ids(), clock })));
   }
 
-  async #signedIn(accountId: string, sessionId: string, methods: readonly string[], text: string): Promise<SignedIn> {
+  private async signedIn(
+    accountId: string,
+    sessionId: string,
+    methods: readonly string[],
+    text: string,
+  ): Promise<SignedIn> {
     const accessToken = await this.ports.tokens.sign({ accountId, sessionId, methods });
     return { accountId, accessToken, tokenType: 'Bearer', expiresInS: ACCESS_S, refreshToken: text };
   }
 
-  async #assertFree(accountId: string): Promise<void> {
+  private async assertFree(accountId: string): Promise<void> {
     if (!(await this.ports.directory.account(accountId)).registered) return;
     throw new AgonError('ACCOUNTS.TAKEN', `The name ${accountId} is taken. Choose another.`);
   }
 
-  async #found(accountId: string): Promise<{ personId: string; person: Person } | undefined> {
+  private async found(accountId: string): Promise<{ personId: string; person: Person } | undefined> {
     const { personId } = await this.ports.directory.account(accountId);
     const person = personId === undefined ? undefined : await this.ports.vault.read(personId);
     return personId !== undefined && person ? { personId, person } : undefined;
   }
 
   async person(accountId: string): Promise<{ personId: string; person: Person }> {
-    const found = await this.#found(accountId);
+    const found = await this.found(accountId);
     if (found) return found;
     throw new AgonError('ACCOUNTS.NO_PERSON', `Nobody signs in to ${accountId}.`);
   }
@@ -297,24 +302,24 @@ export class SignIn {
     });
   }
 
-  async #code(accountId: string, code: string): Promise<void> {
-    await this.#take(`totp:${accountId}`, RATE_OF_CODES, accountId);
+  private async code(accountId: string, code: string): Promise<void> {
+    await this.take(`totp:${accountId}`, RATE_OF_CODES, accountId);
     await this.change(accountId, (person) => {
       const { totp } = person;
-      const lastStep = totp && stepOf(code, totp.secret, this.#nowMs(), totp.lastStep);
+      const lastStep = totp && stepOf(code, totp.secret, this.nowMs(), totp.lastStep);
       if (totp && lastStep !== undefined) return { ...person, totp: { ...totp, lastStep } };
-      this.#refused(accountId, 'totp');
+      this.refused(accountId, 'totp');
       throw new AgonError('AUTH.BAD_TOTP', 'This code is wrong, too old, or was used before. Wait for the next one.');
     });
   }
 
-  async #slowly(accountId: string, address: string): Promise<void> {
+  private async slowly(accountId: string, address: string): Promise<void> {
     const name = hashOf(accountId).slice(0, 32);
-    await this.#take(`guess:${name}:${callerAt(address)}`, RATE_OF_GUESSES, 'one address');
-    await this.#take(`guess:${name}`, RATE_OF_ACCOUNT, 'one account');
+    await this.take(`guess:${name}:${callerAt(address)}`, RATE_OF_GUESSES, 'one address');
+    await this.take(`guess:${name}`, RATE_OF_ACCOUNT, 'one account');
   }
 
-  async #take(name: string, rate: Rate, who: string): Promise<void> {
+  private async take(name: string, rate: Rate, who: string): Promise<void> {
     const taken = await this.ports.limits.take(name, rate);
     if (taken.ok) return;
     const { retryAfterMs } = taken;
@@ -325,11 +330,11 @@ export class SignIn {
   }
 
   /** Nobody waits for it: an answer that takes longer where there is an account would tell that there is one. */
-  #refused(accountId: string, factor: 'password' | 'totp'): void {
+  private refused(accountId: string, factor: 'password' | 'totp'): void {
     this.send(RefuseSignIn, { accountId, factor }, SYSTEM).catch(this.ports.onInternalError);
   }
 
-  #nowMs(): number {
+  private nowMs(): number {
     return Date.parse(this.ports.clock());
   }
 }

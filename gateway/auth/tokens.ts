@@ -58,15 +58,15 @@ export interface TokensOptions {
 
 /** Access tokens: EdDSA alone, with a kid, for a few minutes. */
 export class Tokens {
-  #keys: readonly SigningKey[] | undefined;
-  #loadedMs = 0;
-  #lookedMs = 0;
+  private keys: readonly SigningKey[] | undefined;
+  private loadedMs = 0;
+  private lookedMs = 0;
 
   constructor(private readonly options: TokensOptions) {}
 
   async sign({ accountId, sessionId, methods }: Claims): Promise<string> {
-    const { kid, jwk } = await this.#current();
-    const nowS = this.#nowS();
+    const { kid, jwk } = await this.current();
+    const nowS = this.nowS();
     return new SignJWT({ sid: sessionId, amr: [...methods] })
       .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid })
       .setSubject(accountId)
@@ -81,7 +81,7 @@ export class Tokens {
   /** Whom a token speaks for; undefined when it is not one of ours, not for us, or not of this time. */
   async verify(token: string): Promise<Claims | undefined> {
     try {
-      const { payload } = await jwtVerify(token, (header) => this.#publicKey(header), {
+      const { payload } = await jwtVerify(token, (header) => this.publicKey(header), {
         algorithms: [ALGORITHM],
         typ: TYPE,
         audience: AUDIENCE,
@@ -100,7 +100,7 @@ export class Tokens {
 
   /** The public halves, for whoever wants to check a token without asking us. */
   async jwks(): Promise<{ keys: JWK[] }> {
-    const keys = (await this.#valid()).map(({ kid, jwk: { kty, crv, x } }) => {
+    const keys = (await this.valid()).map(({ kid, jwk: { kty, crv, x } }) => {
       return { kty, crv, x, kid, alg: ALGORITHM, use: 'sig' } as JWK;
     });
     return { keys };
@@ -108,18 +108,18 @@ export class Tokens {
 
   /** Signs with a new key from now on. What the old one has signed stays good for as long as it would have. */
   rotate(): Promise<string> {
-    return this.#change(async () => {
+    return this.change(async () => {
       const retiredAt = this.options.clock();
-      const before = (await this.#valid()).map((key) => (key.retiredAt ? key : { ...key, retiredAt }));
-      const { kid } = await this.#add(before);
+      const before = (await this.valid()).map((key) => (key.retiredAt ? key : { ...key, retiredAt }));
+      const { kid } = await this.add(before);
       return kid;
     });
   }
 
   /** Something to be given back to us within ten minutes, that nobody else can read or make. */
   async wrap(content: Record<string, unknown>): Promise<string> {
-    const key = await this.#current();
-    const nowS = this.#nowS();
+    const key = await this.current();
+    const nowS = this.nowS();
     return new EncryptJWT(content)
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid: key.kid })
       .setIssuedAt(nowS)
@@ -129,7 +129,7 @@ export class Tokens {
 
   async unwrap(text: string): Promise<Record<string, unknown> | undefined> {
     try {
-      const { payload } = await jwtDecrypt(text, async ({ kid }) => wrappingKey(await this.#known(kid)), {
+      const { payload } = await jwtDecrypt(text, async ({ kid }) => wrappingKey(await this.known(kid)), {
         keyManagementAlgorithms: ['dir'],
         contentEncryptionAlgorithms: ['A256GCM'],
         requiredClaims: ['exp'],
@@ -142,69 +142,69 @@ export class Tokens {
     }
   }
 
-  async #publicKey({ kid }: JWTHeaderParameters) {
-    const { kty, crv, x } = (await this.#known(kid)).jwk;
+  private async publicKey({ kid }: JWTHeaderParameters) {
+    const { kty, crv, x } = (await this.known(kid)).jwk;
     return importJWK({ kty, crv, x } as JWK, ALGORITHM);
   }
 
-  async #known(kid: string | undefined): Promise<SigningKey> {
-    const find = async () => (await this.#valid()).find((key) => key.kid === kid);
+  private async known(kid: string | undefined): Promise<SigningKey> {
+    const find = async () => (await this.valid()).find((key) => key.kid === kid);
     let found = await find();
-    const nowMs = this.#nowS() * 1000;
-    if (!found && nowMs - this.#lookedMs >= LOOK_EVERY_MS) {
-      this.#lookedMs = nowMs;
-      this.#keys = undefined;
+    const nowMs = this.nowS() * 1000;
+    if (!found && nowMs - this.lookedMs >= LOOK_EVERY_MS) {
+      this.lookedMs = nowMs;
+      this.keys = undefined;
       found = await find();
     }
     if (found) return found;
     throw new errors.JWKSNoMatchingKey();
   }
 
-  async #current(): Promise<SigningKey> {
+  private async current(): Promise<SigningKey> {
     const find = async () => {
       const nowMs = Date.parse(this.options.clock());
-      const newest = (await this.#valid()).findLast((key) => key.retiredAt === undefined);
+      const newest = (await this.valid()).findLast((key) => key.retiredAt === undefined);
       return newest && nowMs - Date.parse(newest.createdAt) < ROTATED_EVERY_MS ? newest : undefined;
     };
     const found = await find();
     if (found) return found;
-    return this.#change(async () => {
+    return this.change(async () => {
       const again = await find();
       if (again) return again;
       const retiredAt = this.options.clock();
-      return this.#add((await this.#valid()).map((key) => (key.retiredAt ? key : { ...key, retiredAt })));
+      return this.add((await this.valid()).map((key) => (key.retiredAt ? key : { ...key, retiredAt })));
     });
   }
 
-  async #add(before: readonly SigningKey[]): Promise<SigningKey> {
+  private async add(before: readonly SigningKey[]): Promise<SigningKey> {
     const { privateKey } = await generateKeyPair(ALGORITHM, { crv: 'Ed25519', extractable: true });
     const jwk = await exportJWK(privateKey);
     const key = { kid: await calculateJwkThumbprint(jwk), createdAt: this.options.clock(), jwk };
     await this.options.ring.save([...before, key]);
-    this.#keys = [...before, key];
+    this.keys = [...before, key];
     return key;
   }
 
   /** Keys whose last token may still be good. */
-  async #valid(): Promise<readonly SigningKey[]> {
+  private async valid(): Promise<readonly SigningKey[]> {
     const nowMs = Date.parse(this.options.clock());
-    if (!this.#keys || nowMs - this.#loadedMs >= KNOWN_MS) {
-      this.#keys = await this.options.ring.load();
-      this.#loadedMs = nowMs;
+    if (!this.keys || nowMs - this.loadedMs >= KNOWN_MS) {
+      this.keys = await this.options.ring.load();
+      this.loadedMs = nowMs;
     }
     const longAgo = nowMs - (ACCESS_S + TOLERANCE_S) * 1000 - KNOWN_MS;
-    return this.#keys.filter(({ retiredAt }) => retiredAt === undefined || Date.parse(retiredAt) > longAgo);
+    return this.keys.filter(({ retiredAt }) => retiredAt === undefined || Date.parse(retiredAt) > longAgo);
   }
 
   /** By what is there now, and not by what was there when this gateway looked. */
-  #change<T>(work: () => Promise<T>): Promise<T> {
+  private change<T>(work: () => Promise<T>): Promise<T> {
     return this.options.ring.alone(() => {
-      this.#keys = undefined;
+      this.keys = undefined;
       return work();
     });
   }
 
-  #nowS(): number {
+  private nowS(): number {
     return Math.floor(Date.parse(this.options.clock()) / 1000);
   }
 }

@@ -3,53 +3,53 @@
  * cannot be told to stop before it comes.
  */
 export class Channel<T> implements AsyncIterableIterator<T> {
-  readonly #values: T[] = [];
-  readonly #readers: ((result: IteratorResult<T>) => void)[] = [];
-  readonly #max: number;
-  readonly #onFull: () => void;
-  #stop: () => void = () => {};
-  #over = false;
+  private readonly values: T[] = [];
+  private readonly readers: ((result: IteratorResult<T>) => void)[] = [];
+  private readonly max: number;
+  private readonly onFull: () => void;
+  private stop: () => void = () => {};
+  private over = false;
 
   /** Past `max` values unread nothing more is kept, and `onFull` is told once. */
   constructor(max: number, onFull: () => void) {
-    this.#max = max;
-    this.#onFull = onFull;
+    this.max = max;
+    this.onFull = onFull;
   }
 
   /** What to do when the reader leaves, or when it is over; at once if that was before. */
   onStop(stop: () => void): this {
-    if (this.#over) stop();
-    else this.#stop = stop;
+    if (this.over) stop();
+    else this.stop = stop;
     return this;
   }
 
   push(value: T): void {
-    if (this.#over) return;
-    const reader = this.#readers.shift();
+    if (this.over) return;
+    const reader = this.readers.shift();
     if (reader) reader({ value, done: false });
-    else this.#values.push(value);
-    if (this.#values.length <= this.#max) return;
-    this.#values.length = 0;
+    else this.values.push(value);
+    if (this.values.length <= this.max) return;
+    this.values.length = 0;
     this.end();
-    this.#onFull();
+    this.onFull();
   }
 
   /** What was pushed can still be read. */
   end(): void {
-    if (this.#over) return;
-    this.#over = true;
-    this.#stop();
-    for (const reader of this.#readers.splice(0)) reader({ value: undefined, done: true });
+    if (this.over) return;
+    this.over = true;
+    this.stop();
+    for (const reader of this.readers.splice(0)) reader({ value: undefined, done: true });
   }
 
   next(): Promise<IteratorResult<T>> {
-    if (this.#values.length > 0) return Promise.resolve({ value: this.#values.shift() as T, done: false });
-    if (this.#over) return Promise.resolve({ value: undefined, done: true });
-    return new Promise((resolve) => this.#readers.push(resolve));
+    if (this.values.length > 0) return Promise.resolve({ value: this.values.shift() as T, done: false });
+    if (this.over) return Promise.resolve({ value: undefined, done: true });
+    return new Promise((resolve) => this.readers.push(resolve));
   }
 
   async return(): Promise<IteratorResult<T>> {
-    this.#values.length = 0;
+    this.values.length = 0;
     this.end();
     return { value: undefined, done: true };
   }

@@ -13,7 +13,7 @@ import { batched, batchedBy, grouped, keyed, perRequest } from './batch.js';
 export class Loaders {
   constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
 
-  readonly #of = perRequest(() => {
+  private readonly loaders = perRequest(() => {
     const db = this.ports.database;
     return {
       account: batched(async (ids) => keyed(await accountsById(db, ids), (row) => row.accountId)),
@@ -37,6 +37,6 @@ export class Loaders {
 
   /** Those of one request: what they have fetched is kept until it is answered. */
   of(context: object) {
-    return this.#of(context);
+    return this.loaders(context);
   }
 }

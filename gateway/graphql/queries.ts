@@ -37,13 +37,13 @@ export class Queries {
 
   @Query(() => Node, { nullable: true, description: 'Whatever has this id; null if there is none, or not for you.' })
   node(@Args('id', { type: () => ID }) id: string, @Context() context: RequestContext) {
-    return this.#find(id, context);
+    return this.find(id, context);
   }
 
   @Query(() => [Node], { nullable: 'items', description: `In the order of the ids, of which there are at most 100.` })
   nodes(@Args('ids', { type: () => [ID] }) ids: string[], @Context() context: RequestContext) {
     if (ids.length > NODES_MAX) throw new AgonError('QUERY.BAD_PAGE', `At most ${NODES_MAX} ids at a time.`);
-    return Promise.all(ids.map((id) => this.#find(id, context)));
+    return Promise.all(ids.map((id) => this.find(id, context)));
   }
 
   @Query(() => [String], { description: 'The games that are played here.' })
@@ -120,7 +120,7 @@ export class Queries {
   }
 
   /** Each kind by the rule that holds for it elsewhere: an id opens nothing that a name does not. */
-  async #find(id: string, context: RequestContext): Promise<object | null> {
+  private async find(id: string, context: RequestContext): Promise<object | null> {
     const { type, key } = fromGlobalId(id);
     const [name = '', version] = key;
     const load = this.loaders.of(context);

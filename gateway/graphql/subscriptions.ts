@@ -61,7 +61,7 @@ export class Subscriptions {
       delayMs: ports.spectatorDelayMs,
       ended,
       tell: (moment) => {
-        if (moment.kind === 'end') return void this.#tellEnd(matchId, channel);
+        if (moment.kind === 'end') return void this.tellEnd(matchId, channel);
         const { attempt, turn } = moment;
         const shown = { attempt, turn: turn.turn, seat: turn.seat, action: JSON.stringify(turn.action) };
         channel.push({ liveMatch: { cursor: `${attempt}.${turn.turn}`, turn: shown, ended: null } });
@@ -74,18 +74,18 @@ export class Subscriptions {
   @Subscription(() => Queue, { description: 'How many matches wait and are played, whenever that changes.' })
   queue(@Context() context: SubscriptionContext): AsyncIterableIterator<{ queue: Queue }> {
     const channel = new Channel<{ queue: Queue }>(UNREAD_MAX, context.drop);
-    return channel.onStop(this.#queue((queue) => channel.push({ queue })));
+    return channel.onStop(this.sharedQueue((queue) => channel.push({ queue })));
   }
 
   @Extensions({ cost: 50 })
   @Subscription(() => [Projection], { description: 'How far the views are, whenever that changes.' })
   projections(@Context() context: SubscriptionContext): AsyncIterableIterator<{ projections: Projection[] }> {
     const channel = new Channel<{ projections: Projection[] }>(UNREAD_MAX, context.drop);
-    return channel.onStop(this.#projections((projections) => channel.push({ projections })));
+    return channel.onStop(this.sharedProjections((projections) => channel.push({ projections })));
   }
 
   /** Counted once for everybody who listens, and only when the read side has what the log said. */
-  readonly #queue = shared<Queue>((tell) => {
+  private readonly sharedQueue = shared<Queue>((tell) => {
     const { database, live, visible, onInternalError: onError } = this.ports;
     let position = 0;
     const look = async () => {
@@ -100,13 +100,13 @@ export class Subscriptions {
     return newest(look, tell, { restMs: QUEUE_REST_MS, onError, on });
   });
 
-  readonly #projections = shared<Projection[]>((tell) => {
+  private readonly sharedProjections = shared<Projection[]>((tell) => {
     const { projections, onInternalError: onError } = this.ports;
     const look = async () => (await projections.list()).map(projectionOf);
     return newest(look, tell, { restMs: 0, onError, on: every(LAG_REST_MS) });
   });
 
-  async #tellEnd(matchId: string, channel: Channel<{ liveMatch: LiveMoment }>): Promise<void> {
+  private async tellEnd(matchId: string, channel: Channel<{ liveMatch: LiveMoment }>): Promise<void> {
     try {
       const row = await matchById(this.ports.database, matchId);
       if (row) channel.push({ liveMatch: { cursor: null, turn: null, ended: matchOf(row) } });

@@ -60,59 +60,59 @@ const AGENTS_KEPT = 4_096;
  * and nothing of games. A question outlives the stream: whoever comes back is asked again, with the time that is left.
  */
 export class PlayHub {
-  readonly #sessions = new Map<string, PlaySession>();
+  private readonly sessions = new Map<string, PlaySession>();
   /** By agent, then by match. */
-  readonly #chairs = new Map<string, Map<string, Chair>>();
-  readonly #results = new Map<string, readonly MatchResult[]>();
-  readonly #clock: Clock;
-  readonly #now: () => number;
+  private readonly chairs = new Map<string, Map<string, Chair>>();
+  private readonly results = new Map<string, readonly MatchResult[]>();
+  private readonly clock: Clock;
+  private readonly now: () => number;
   readonly actionBytesMax: number;
-  readonly #sweeper: NodeJS.Timeout;
+  private readonly sweeper: NodeJS.Timeout;
 
   constructor({ clock, now = () => performance.now(), actionBytesMax = ACTION_BYTES_MAX }: HubOptions) {
-    this.#clock = clock;
-    this.#now = now;
+    this.clock = clock;
+    this.now = now;
     this.actionBytesMax = actionBytesMax;
-    this.#sweeper = setInterval(() => this.sweep(), SWEEP_MS);
-    this.#sweeper.unref();
+    this.sweeper = setInterval(() => this.sweep(), SWEEP_MS);
+    this.sweeper.unref();
   }
 
   get connected(): number {
-    return this.#sessions.size;
+    return this.sessions.size;
   }
 
   isConnected(agentId: string): boolean {
-    return this.#sessions.has(agentId);
+    return this.sessions.has(agentId);
   }
 
   /** Whether the agent is there and could begin another match of this game. */
   hasRoom(agentId: string, game: string): boolean {
-    const session = this.#sessions.get(agentId);
-    return session !== undefined && plays(session, game) && this.#playing(agentId) < session.capacity;
+    const session = this.sessions.get(agentId);
+    return session !== undefined && plays(session, game) && this.playing(agentId) < session.capacity;
   }
 
   /** Takes a stream in, in the place of an older one of the same agent, and tells it again what it was asked. */
   enter(session: PlaySession, believed: readonly string[], welcome: (openMatches: string[]) => void): void {
     const { agentId } = session;
-    const before = this.#sessions.get(agentId);
-    this.#sessions.set(agentId, session);
+    const before = this.sessions.get(agentId);
+    this.sessions.set(agentId, session);
     before?.end(new AgonError('PLAY.REPLACED', `Another stream plays for ${agentId} now.`));
-    const chairs = [...(this.#chairs.get(agentId)?.values() ?? [])];
+    const chairs = [...(this.chairs.get(agentId)?.values() ?? [])];
     welcome(chairs.filter((chair) => chair.begun).map((chair) => chair.at.matchId));
     for (const chair of chairs) if (chair.begun) chair.resume(session);
-    for (const result of this.#results.get(agentId) ?? []) {
+    for (const result of this.results.get(agentId) ?? []) {
       if (believed.includes(result.matchId)) session.send({ $case: 'result', result });
     }
-    this.#begin(agentId);
+    this.begin(agentId);
   }
 
   leave(session: PlaySession): void {
-    if (this.#sessions.get(session.agentId) === session) this.#sessions.delete(session.agentId);
+    if (this.sessions.get(session.agentId) === session) this.sessions.delete(session.agentId);
   }
 
   /** Whether the action answered a question. What does not is refused, and changes nothing. */
   act(session: PlaySession, action: Action): boolean {
-    const chair = this.#chairs.get(session.agentId)?.get(action.matchId);
+    const chair = this.chairs.get(session.agentId)?.get(action.matchId);
     const refused = chair ? chair.act(session, action) : NO_MATCH;
     if (!refused) return true;
     const { matchId, turn } = action;
@@ -121,19 +121,19 @@ export class PlayHub {
   }
 
   sit(at: At): Chair {
-    const mine = this.#chairs.get(at.agentId) ?? new Map<string, Chair>();
-    this.#chairs.set(at.agentId, mine);
+    const mine = this.chairs.get(at.agentId) ?? new Map<string, Chair>();
+    this.chairs.set(at.agentId, mine);
     const chair = new Chair(at, {
-      now: this.#now,
-      clock: this.#clock,
+      now: this.now,
+      clock: this.clock,
       actionBytesMax: this.actionBytesMax,
-      session: () => this.#sessions.get(at.agentId),
-      begin: () => this.#begin(at.agentId),
-      told: (result) => this.#keep(at.agentId, result),
+      session: () => this.sessions.get(at.agentId),
+      begin: () => this.begin(at.agentId),
+      told: (result) => this.keep(at.agentId, result),
       left: () => {
         if (mine.get(at.matchId) === chair) mine.delete(at.matchId);
-        if (mine.size === 0 && this.#chairs.get(at.agentId) === mine) this.#chairs.delete(at.agentId);
-        this.#begin(at.agentId);
+        if (mine.size === 0 && this.chairs.get(at.agentId) === mine) this.chairs.delete(at.agentId);
+        this.begin(at.agentId);
       },
     });
     mine.set(at.matchId, chair);
@@ -142,38 +142,38 @@ export class PlayHub {
 
   /** Ends the streams of a key that was revoked. */
   revoke(keyId: string): void {
-    for (const session of this.#sessions.values()) {
+    for (const session of this.sessions.values()) {
       if (session.keyId === keyId) session.end(new AgonError('PLAY.REVOKED', 'The API key was revoked.'));
     }
   }
 
   /** Ends what is out of time. */
   sweep(): void {
-    const now = this.#now();
-    for (const chairs of this.#chairs.values()) for (const chair of chairs.values()) chair.expire(now);
+    const now = this.now();
+    for (const chairs of this.chairs.values()) for (const chair of chairs.values()) chair.expire(now);
   }
 
   close(): void {
-    clearInterval(this.#sweeper);
-    for (const session of this.#sessions.values()) {
+    clearInterval(this.sweeper);
+    for (const session of this.sessions.values()) {
       session.end(new AgonError('PLAY.SHUTDOWN', 'The arena is stopping. Come back in a moment.'));
     }
   }
 
   /** For an agent that was away, or whose stream was cut before it could read. */
-  #keep(agentId: string, result: MatchResult): void {
-    const kept = this.#results.get(agentId) ?? [];
-    this.#results.delete(agentId);
-    this.#results.set(agentId, [...kept.slice(1 - RESULTS_KEPT), result]);
-    if (this.#results.size > AGENTS_KEPT) this.#results.delete(this.#results.keys().next().value as string);
+  private keep(agentId: string, result: MatchResult): void {
+    const kept = this.results.get(agentId) ?? [];
+    this.results.delete(agentId);
+    this.results.set(agentId, [...kept.slice(1 - RESULTS_KEPT), result]);
+    if (this.results.size > AGENTS_KEPT) this.results.delete(this.results.keys().next().value as string);
   }
 
   /** Tells of matches that wait for this agent, as far as it has room for them. */
-  #begin(agentId: string): void {
-    const session = this.#sessions.get(agentId);
+  private begin(agentId: string): void {
+    const session = this.sessions.get(agentId);
     if (!session) return;
-    let playing = this.#playing(agentId);
-    for (const chair of this.#chairs.get(agentId)?.values() ?? []) {
+    let playing = this.playing(agentId);
+    for (const chair of this.chairs.get(agentId)?.values() ?? []) {
       if (playing >= session.capacity) return;
       if (chair.waiting && plays(session, chair.at.game)) {
         chair.begin(session);
@@ -182,9 +182,9 @@ export class PlayHub {
     }
   }
 
-  #playing(agentId: string): number {
+  private playing(agentId: string): number {
     let count = 0;
-    for (const chair of this.#chairs.get(agentId)?.values() ?? []) if (chair.begun) count += 1;
+    for (const chair of this.chairs.get(agentId)?.values() ?? []) if (chair.begun) count += 1;
     return count;
   }
 }
@@ -211,15 +211,15 @@ const BAD_JSON: Refusal = { code: 'PLAY.BAD_JSON', message: 'The action is not J
 /** One agent in one match. */
 class Chair {
   begun = false;
-  #terms: Terms | undefined;
-  #start:
+  private terms: Terms | undefined;
+  private starting:
     | { readonly untilMs: number; readonly resolve: (came: boolean) => void; reject: (e: AgonError) => void }
     | undefined;
-  #pending: Pending | undefined;
-  #gone = false;
-  #wallMs = 0;
-  #claimedMs = 0;
-  readonly #moves: { turn: number; actionJson: string }[] = [];
+  private pending: Pending | undefined;
+  private gone = false;
+  private wallMs = 0;
+  private claimedMs = 0;
+  private readonly moves: { turn: number; actionJson: string }[] = [];
 
   constructor(
     readonly at: At,
@@ -227,45 +227,45 @@ class Chair {
   ) {}
 
   get waiting(): boolean {
-    return this.#start !== undefined;
+    return this.starting !== undefined;
   }
 
   start(terms: Terms, withinMs: number): Promise<boolean> {
-    this.#terms = terms;
+    this.terms = terms;
     return new Promise((resolve, reject) => {
-      if (this.#gone) return reject(closed());
-      this.#start = { untilMs: this.ports.now() + withinMs, resolve, reject };
+      if (this.gone) return reject(closed());
+      this.starting = { untilMs: this.ports.now() + withinMs, resolve, reject };
       this.ports.begin();
     });
   }
 
   begin(session: PlaySession): void {
-    const { resolve } = this.#start ?? {};
-    this.#start = undefined;
+    const { resolve } = this.starting ?? {};
+    this.starting = undefined;
     this.begun = true;
-    this.#sayStarted(session, false);
+    this.sayStarted(session, false);
     resolve?.(true);
   }
 
   resume(session: PlaySession): void {
-    this.#sayStarted(session, true);
-    if (this.#pending) this.#sayObservation(session, this.#pending);
+    this.sayStarted(session, true);
+    if (this.pending) this.sayObservation(session, this.pending);
   }
 
   ask(observation: { readonly turn: number }, left: { turnMs: number; bankMs: number }): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      if (this.#gone) return reject(closed());
+      if (this.gone) return reject(closed());
       const json = JSON.stringify(observation);
       const pending = { turn: observation.turn, json, askedMs: this.ports.now(), ...left, resolve, reject };
-      this.#pending = pending;
+      this.pending = pending;
       const session = this.ports.session();
-      if (session) this.#sayObservation(session, pending);
+      if (session) this.sayObservation(session, pending);
     });
   }
 
   /** Why the action changes nothing; undefined when it was taken. */
   act(session: PlaySession, { turn, actionJson, reasoning = '', computeMs = 0 }: Action): Refusal | undefined {
-    const pending = this.#pending;
+    const pending = this.pending;
     if (pending?.turn !== turn) return NOT_ASKED;
     const wallMs = this.ports.now() - pending.askedMs;
     if (wallMs > pending.turnMs + pending.bankMs) {
@@ -279,12 +279,12 @@ class Chair {
     } catch {
       return BAD_JSON;
     }
-    this.#pending = undefined;
-    this.#moves.push({ turn, actionJson });
+    this.pending = undefined;
+    this.moves.push({ turn, actionJson });
     // It cannot have thought for longer than it took, nor for less than no time.
     const claimed = Math.min(Math.max(0, Number.isFinite(computeMs) ? computeMs : 0), wallMs);
-    this.#wallMs += wallMs;
-    this.#claimedMs += claimed;
+    this.wallMs += wallMs;
+    this.claimedMs += claimed;
     session.send({ $case: 'accepted', accepted: { matchId: this.at.matchId, turn, wallMs } });
     pending.resolve({ action: { value, reasoning: reasoning.slice(0, REASONING_MAX), computeMs: claimed }, wallMs });
     return undefined;
@@ -292,42 +292,42 @@ class Chair {
 
   tell({ winner, score, reason }: { winner: number | null; score: number; reason: string }): void {
     const { matchId, game, seat } = this.at;
-    const spent = { wallMs: this.#wallMs, claimedComputeMs: this.#claimedMs };
+    const spent = { wallMs: this.wallMs, claimedComputeMs: this.claimedMs };
     const result = { matchId, game, seat, winner: winner ?? undefined, score, reason, ...spent };
     this.ports.told(result);
     this.ports.session()?.send({ $case: 'result', result });
   }
 
   expire(now: number): void {
-    if (this.#start && now > this.#start.untilMs) {
-      const { resolve } = this.#start;
-      this.#start = undefined;
+    if (this.starting && now > this.starting.untilMs) {
+      const { resolve } = this.starting;
+      this.starting = undefined;
       resolve(false);
     }
-    const pending = this.#pending;
+    const pending = this.pending;
     if (!pending || now - pending.askedMs <= pending.turnMs + pending.bankMs) return;
-    this.#pending = undefined;
+    this.pending = undefined;
     pending.resolve({ action: undefined, wallMs: now - pending.askedMs });
   }
 
   leave(): void {
-    if (this.#gone) return;
-    this.#gone = true;
-    this.#pending?.reject(closed());
-    this.#start?.reject(closed());
-    this.#pending = undefined;
-    this.#start = undefined;
+    if (this.gone) return;
+    this.gone = true;
+    this.pending?.reject(closed());
+    this.starting?.reject(closed());
+    this.pending = undefined;
+    this.starting = undefined;
     this.ports.left();
   }
 
-  #sayStarted(session: PlaySession, resumed: boolean): void {
+  private sayStarted(session: PlaySession, resumed: boolean): void {
     const { matchId, game, seat } = this.at;
-    const terms = this.#terms ?? { seats: 0, turnMs: 0, bankMs: 0 };
-    const started = { matchId, game, seat, ...terms, resumed, moves: resumed ? [...this.#moves] : [] };
+    const terms = this.terms ?? { seats: 0, turnMs: 0, bankMs: 0 };
+    const started = { matchId, game, seat, ...terms, resumed, moves: resumed ? [...this.moves] : [] };
     session.send({ $case: 'started', started });
   }
 
-  #sayObservation(session: PlaySession, { turn, json, askedMs, turnMs, bankMs }: Pending): void {
+  private sayObservation(session: PlaySession, { turn, json, askedMs, turnMs, bankMs }: Pending): void {
     const { matchId, seat } = this.at;
     const spentMs = this.ports.now() - askedMs;
     const leftMs = Math.max(0, Math.round(turnMs + bankMs - spentMs));

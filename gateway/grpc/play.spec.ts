@@ -35,24 +35,24 @@ type Note = NonNullable<ServerNote['what']>;
 class Listener {
   readonly heard: Note[] = [];
   readonly ended: Promise<string>;
-  readonly #stream: ClientDuplexStream<PlayRequest, PlayResponse>;
-  #wake = () => {};
+  private readonly stream: ClientDuplexStream<PlayRequest, PlayResponse>;
+  private wake = () => {};
 
   constructor(client: ArenaServiceClient, key: string) {
     const metadata = new Metadata();
     metadata.set('authorization', `Bearer ${key}`);
-    this.#stream = client.play(metadata);
+    this.stream = client.play(metadata);
     this.ended = new Promise((resolve) => {
-      this.#stream.on('error', (error) => resolve(errorOf(error).code)).on('end', () => resolve('end'));
+      this.stream.on('error', (error) => resolve(errorOf(error).code)).on('end', () => resolve('end'));
     });
-    this.#stream.on('data', ({ notes }: PlayResponse) => {
+    this.stream.on('data', ({ notes }: PlayResponse) => {
       for (const { what } of notes) if (what) this.heard.push(what);
-      this.#wake();
+      this.wake();
     });
   }
 
   say(...notes: NonNullable<ClientNote['what']>[]): this {
-    this.#stream.write({ notes: notes.map((what) => ({ what })) });
+    this.stream.write({ notes: notes.map((what) => ({ what })) });
     return this;
   }
 
@@ -73,7 +73,7 @@ class Listener {
       if (at >= 0) return this.heard.splice(0, at + 1).at(-1) as Extract<Note, { $case: Case }>;
       await Promise.race([
         new Promise<void>((resolve) => {
-          this.#wake = resolve;
+          this.wake = resolve;
         }),
         this.ended.then((code) => {
           throw new Error(`The stream ended with ${code} before ${wanted} came.`);
@@ -89,7 +89,7 @@ class Listener {
   }
 
   hangUp(): void {
-    this.#stream.cancel();
+    this.stream.cancel();
   }
 }
 

@@ -79,31 +79,31 @@ export function assertGame({ games }: { readonly games: readonly string[] }, gam
  * connection, a crash of the arena - is noticed by the caller, who asks again. What is agreed on is a match in the log.
  */
 export class MatchQueue {
-  readonly #waiting = new Map<string, Waiting>();
-  readonly #ports: QueuePorts;
-  readonly #timer: NodeJS.Timeout;
+  private readonly waits = new Map<string, Waiting>();
+  private readonly ports: QueuePorts;
+  private readonly timer: NodeJS.Timeout;
 
   constructor(ports: QueuePorts) {
-    this.#ports = ports;
-    this.#timer = setInterval(() => this.#pair(), LOOK_MS);
-    this.#timer.unref();
+    this.ports = ports;
+    this.timer = setInterval(() => this.pair(), LOOK_MS);
+    this.timer.unref();
   }
 
   /** The match, or undefined when `signal` ended the waiting first. */
   async join(request: JoinRequest, signal: AbortSignal): Promise<Joined | undefined> {
     const { agentId, accountId, game, stakeCents, currency, against } = request;
-    const { ids, clock } = this.#ports;
-    assertGame(this.#ports, game);
-    this.#ports.assertSeats(game, 2);
-    await this.#seat(agentId, game);
+    const { ids, clock } = this.ports;
+    assertGame(this.ports, game);
+    this.ports.assertSeats(game, 2);
+    await this.seat(agentId, game);
     const houseFromMs = request.houseAfterMs > 0 ? Date.parse(clock()) + request.houseAfterMs : undefined;
     const ticket: Ticket = { ticketId: ids(), agentId, accountId, game, stakeCents, currency, houseFromMs };
-    if (against !== '') return this.#meetHouse(ticket, against);
-    if (this.#waiting.size >= WAITING_MAX) throw new AgonError('PLAY.QUEUE_FULL', 'Too many agents wait already.');
+    if (against !== '') return this.meetHouse(ticket, against);
+    if (this.waits.size >= WAITING_MAX) throw new AgonError('PLAY.QUEUE_FULL', 'Too many agents wait already.');
     if (signal.aborted) return undefined;
     return new Promise((resolve, reject) => {
       const leave = () => {
-        if (this.#waiting.delete(ticket.ticketId)) resolve(undefined);
+        if (this.waits.delete(ticket.ticketId)) resolve(undefined);
       };
       signal.addEventListener('abort', leave, { once: true });
       const done =
@@ -112,14 +112,14 @@ export class MatchQueue {
           signal.removeEventListener('abort', leave);
           settle(value);
         };
-      this.#waiting.set(ticket.ticketId, { ticket, resolve: done(resolve), reject: done(reject) });
-      this.#pair();
+      this.waits.set(ticket.ticketId, { ticket, resolve: done(resolve), reject: done(reject) });
+      this.pair();
     });
   }
 
   /** Who waits, longest first, and what for. */
   waiting(): readonly WaitingAgent[] {
-    return [...this.#waiting.values()].slice(0, SHOWN_MAX).map(({ ticket }) => {
+    return [...this.waits.values()].slice(0, SHOWN_MAX).map(({ ticket }) => {
       const { agentId, accountId, game, stakeCents, currency, houseFromMs } = ticket;
       const house =
         houseFromMs === undefined ? '' : ` The house may sit down at ${new Date(houseFromMs).toISOString()}.`;
@@ -130,34 +130,34 @@ export class MatchQueue {
 
   /** Ends the waiting of an agent; says how many waits that were. */
   leave(agentId: string): number {
-    const waits = [...this.#waiting.values()].filter(({ ticket }) => ticket.agentId === agentId);
+    const waits = [...this.waits.values()].filter(({ ticket }) => ticket.agentId === agentId);
     for (const { ticket, resolve } of waits) {
-      this.#waiting.delete(ticket.ticketId);
+      this.waits.delete(ticket.ticketId);
       resolve(undefined);
     }
     return waits.length;
   }
 
   close(): void {
-    clearInterval(this.#timer);
-    for (const { resolve } of this.#waiting.values()) resolve(undefined);
-    this.#waiting.clear();
+    clearInterval(this.timer);
+    for (const { resolve } of this.waits.values()) resolve(undefined);
+    this.waits.clear();
   }
 
-  #pair(): void {
-    if (this.#waiting.size === 0) return;
-    const tickets = [...this.#waiting.values()].map(({ ticket }) => ticket);
-    for (const pairing of pairUp(tickets, Date.parse(this.#ports.clock()))) this.#settle(pairing);
+  private pair(): void {
+    if (this.waits.size === 0) return;
+    const tickets = [...this.waits.values()].map(({ ticket }) => ticket);
+    for (const pairing of pairUp(tickets, Date.parse(this.ports.clock()))) this.settle(pairing);
   }
 
-  #settle(pairing: Pairing): void {
+  private settle(pairing: Pairing): void {
     const tickets = pairing.kind === 'pair' ? pairing.tickets : [pairing.ticket];
-    const waits = tickets.flatMap(({ ticketId }) => this.#waiting.get(ticketId) ?? []);
-    for (const { ticket } of waits) this.#waiting.delete(ticket.ticketId);
+    const waits = tickets.flatMap(({ ticketId }) => this.waits.get(ticketId) ?? []);
+    for (const { ticket } of waits) this.waits.delete(ticket.ticketId);
     const match =
       pairing.kind === 'pair'
-        ? this.#propose(pairing.tickets[0], pairing.tickets[1].agentId)
-        : this.#meetHouse(pairing.ticket, 'house');
+        ? this.propose(pairing.tickets[0], pairing.tickets[1].agentId)
+        : this.meetHouse(pairing.ticket, 'house');
     match.then(
       (joined) => {
         for (const { resolve } of waits) resolve(joined);
@@ -168,25 +168,25 @@ export class MatchQueue {
     );
   }
 
-  async #meetHouse(ticket: Ticket, against: string): Promise<Joined> {
-    const house = await this.#ports.houseAgents(ticket.game);
+  private async meetHouse(ticket: Ticket, against: string): Promise<Joined> {
+    const house = await this.ports.houseAgents(ticket.game);
     const known = against === 'house' ? house : house.filter((agentId) => agentId === against);
     const opponent = known[Number.parseInt(derivedId('house', ticket.ticketId).slice(0, 8), 16) % known.length];
     if (opponent === undefined) {
       const who = against === 'house' ? 'no agent of the house' : `no agent ${against} of the house`;
       throw new AgonError('PLAY.NO_HOUSE', `There is ${who} that plays ${ticket.game}.`, { house });
     }
-    return this.#propose(ticket, opponent);
+    return this.propose(ticket, opponent);
   }
 
   /** Both have asked for it, so the arena itself proposes. Who sits first is as good as drawn. */
-  async #propose(ticket: Ticket, opponent: string): Promise<Joined> {
+  private async propose(ticket: Ticket, opponent: string): Promise<Joined> {
     const { game, stakeCents, currency, ticketId, agentId } = ticket;
-    const { ids, clock, rakeBps, disputeWindowMs, computeCents, plans, execute } = this.#ports;
+    const { ids, clock, rakeBps, disputeWindowMs, computeCents, plans, execute } = this.ports;
     const id = derivedId('queue', ticketId, opponent);
     const matchId = derivedId(id, 'match');
     const agents = Number.parseInt(matchId.slice(0, 8), 16) % 2 === 0 ? [agentId, opponent] : [opponent, agentId];
-    const seats = await Promise.all(agents.map((each) => this.#seat(each, game)));
+    const seats = await Promise.all(agents.map((each) => this.seat(each, game)));
     const terms = { matchId, game, seed: ids(), stakeCents, currency, seats, rakeBps, disputeWindowMs };
     const fee = computeCents === '0' ? {} : { computeCents };
     const accounts = seats.map(({ accountId }) => accountId);
@@ -197,8 +197,8 @@ export class MatchQueue {
     return { matchId, agents };
   }
 
-  async #seat(agentId: string, game: string) {
-    const agent = await agentIn(this.#ports.load, agentId);
+  private async seat(agentId: string, game: string) {
+    const agent = await agentIn(this.ports.load, agentId);
     assertPlays(agentId, agent, game);
     const { version, codeDigest, runtime } = agent;
     return { agentId, accountId: ownerOf(agentId), version, codeDigest, runtime };

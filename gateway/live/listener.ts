@@ -31,19 +31,19 @@ export interface Admission {
 
 /** How many listen at a time: each costs a connection and memory. */
 export class Listeners {
-  readonly #seats: Seats;
-  readonly #most: number;
-  readonly #beatMs: number;
+  private readonly seats: Seats;
+  private readonly most: number;
+  private readonly beatMs: number;
 
   constructor({ most = LISTENERS_MAX, perAddressMax = LISTENERS_PER_ADDRESS_MAX, beatMs = BEAT_MS } = {}) {
-    this.#seats = new Seats(most, perAddressMax);
-    this.#most = most;
-    this.#beatMs = beatMs;
+    this.seats = new Seats(most, perAddressMax);
+    this.most = most;
+    this.beatMs = beatMs;
   }
 
   assertRoom({ ip }: Pick<FastifyRequest, 'ip'>): void {
-    if (this.#seats.hasRoom(callerAt(ip))) return;
-    throw new AgonError('LIVE.FULL', `${this.#most} listeners, and a few of each address, are all this gateway takes.`);
+    if (this.seats.hasRoom(callerAt(ip))) return;
+    throw new AgonError('LIVE.FULL', `${this.most} listeners, and a few of each address, are all this gateway takes.`);
   }
 
   bySse(admission: Admission, reply: FastifyReply): Listener {
@@ -59,7 +59,7 @@ export class Listeners {
     raw.writeHead(200, { ...(reply.getHeaders() as Record<string, string>), ...kind });
     request.raw.socket.setNoDelay(true);
     write(': what happens\n\n');
-    this.#enter(admission, (leave) => raw.once('close', leave), {
+    this.enter(admission, (leave) => raw.once('close', leave), {
       beat: () => write(': still here\n\n'),
       end: () => raw.end(),
     });
@@ -77,7 +77,7 @@ export class Listeners {
       // A goodbye stands behind all that is unread; who does not read does not hear it either.
       socket.terminate();
     };
-    this.#enter(admission, (leave) => socket.once('close', leave), {
+    this.enter(admission, (leave) => socket.once('close', leave), {
       beat: () => socket.ping(),
       end: () => socket.close(POLICY, 'no longer allowed'),
     });
@@ -97,12 +97,12 @@ export class Listeners {
     };
   }
 
-  #enter(
+  private enter(
     { request, recheck }: Admission,
     onLeave: (leave: () => void) => void,
     { beat, end }: { beat(): void; end(): void },
   ): void {
-    const leave = this.#seats.take(callerAt(request.ip));
+    const leave = this.seats.take(callerAt(request.ip));
     // Many may have been let through to here at once.
     if (!leave) {
       end();
@@ -112,7 +112,7 @@ export class Listeners {
       beat();
       // Only who is refused has to go: when nobody can be looked up at the moment, all stay.
       recheck?.().catch((error: unknown) => isAgonError(error) && error.code.startsWith('AUTH.') && end());
-    }, this.#beatMs);
+    }, this.beatMs);
     onLeave(() => {
       leave();
       clearInterval(timer);

@@ -8,9 +8,9 @@ const LOOK_MS = 1_000;
 /** What orchestrators and people ask first. */
 @Controller()
 export class HealthController {
-  readonly #parts = momentary(() => this.ports.status(), LOOK_MS);
+  private readonly parts = momentary(() => this.ports.status(), LOOK_MS);
   /** Figures are never old, but those who ask while they are gathered get the same. */
-  readonly #figures = momentary(() => this.ports.metrics.metrics(), 0);
+  private readonly figures = momentary(() => this.ports.metrics.metrics(), 0);
 
   constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
 
@@ -23,7 +23,7 @@ export class HealthController {
   /** Every part that is needed works; otherwise 503 and which one does not, and why. */
   @Get('readyz')
   async readyz(@Res() reply: FastifyReply) {
-    const parts = await this.#parts();
+    const parts = await this.parts();
     const ready = parts.every((part) => part.ready || part.optional);
     await reply.status(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not ready', parts });
   }
@@ -31,7 +31,7 @@ export class HealthController {
   @Get('metrics')
   @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
   metrics() {
-    return this.#figures();
+    return this.figures();
   }
 }
 

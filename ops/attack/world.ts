@@ -43,13 +43,13 @@ export interface Facts {
 export class World {
   readonly secret: string;
   readonly facts: Facts;
-  readonly #folder: string;
-  readonly #victim: ChildProcess;
-  readonly #servers: readonly (Server | Socket)[];
-  readonly #site: EgressSite;
-  #heard = new Set<string>();
-  readonly #onSignal = (): void => {
-    this.#heard.add('signal');
+  private readonly folder: string;
+  private readonly victim: ChildProcess;
+  private readonly servers: readonly (Server | Socket)[];
+  private readonly site: EgressSite;
+  private heardKinds = new Set<string>();
+  private readonly onSignal = (): void => {
+    this.heardKinds.add('signal');
   };
 
   private constructor(
@@ -59,12 +59,12 @@ export class World {
     site: EgressSite,
     heard: Set<string>,
   ) {
-    this.#site = site;
+    this.site = site;
     this.secret = secret;
-    this.#folder = folder;
-    this.#servers = servers;
-    this.#heard = heard;
-    this.#victim = spawn('/bin/sleep', ['600'], { env: { SECRET: secret }, stdio: 'ignore' });
+    this.folder = folder;
+    this.servers = servers;
+    this.heardKinds = heard;
+    this.victim = spawn('/bin/sleep', ['600'], { env: { SECRET: secret }, stdio: 'ignore' });
     const mark = randomBytes(8).toString('hex');
     const [tcp, unix, abstract, udp] = servers;
     const port = (server: Server | Socket | undefined) => (server?.address() as AddressInfo | undefined)?.port ?? 0;
@@ -81,9 +81,9 @@ export class World {
       welcomePort: site.welcomePort,
       proxyPort: site.proxyPort,
       hostPid: process.pid,
-      victimPid: this.#victim.pid ?? 0,
+      victimPid: this.victim.pid ?? 0,
     };
-    process.on('SIGUSR2', this.#onSignal);
+    process.on('SIGUSR2', this.onSignal);
     process.env.AGON_ATTACK_SECRET = secret;
   }
 
@@ -122,11 +122,11 @@ export class World {
 
   /** A way out for one agent, to a host that says welcome. */
   door(seat: number): Promise<EgressDoor> {
-    return this.#site.door(seat);
+    return this.site.door(seat);
   }
 
   heard(what: string): boolean {
-    return this.#heard.has(what);
+    return this.heardKinds.has(what);
   }
 
   taken(): boolean {
@@ -160,19 +160,19 @@ export class World {
       }
     }
     await sleep(0);
-    await this.#site.settle();
-    this.#heard.clear();
+    await this.site.settle();
+    this.heardKinds.clear();
     for (const file of [this.facts.outsideFile, this.facts.neighbourFile])
       rmSync(file, { force: true, recursive: true });
   }
 
   async close(): Promise<void> {
     await this.settle();
-    this.#victim.kill('SIGKILL');
-    process.off('SIGUSR2', this.#onSignal);
+    this.victim.kill('SIGKILL');
+    process.off('SIGUSR2', this.onSignal);
     delete process.env.AGON_ATTACK_SECRET;
-    await this.#site.close();
-    for (const server of this.#servers) server.close();
-    rmSync(this.#folder, { recursive: true, force: true });
+    await this.site.close();
+    for (const server of this.servers) server.close();
+    rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -41,36 +41,36 @@ for line in sys.stdin:
 
 /** One interpreter, asked one thing after the other. */
 class PythonAgent implements LocalAgent {
-  readonly #child: ChildProcess;
-  readonly #asked: { resolve: (value: unknown) => void; reject: (error: AgonError) => void }[] = [];
-  #ended = false;
+  private readonly child: ChildProcess;
+  private readonly asked: { resolve: (value: unknown) => void; reject: (error: AgonError) => void }[] = [];
+  private ended = false;
 
   constructor(path: string) {
     // In a process group of its own: Ctrl-C is ours to hear. Its input ends with us, and so does it.
     const args = ['-u', '-c', SHIM, path];
-    this.#child = spawn('python3', args, { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
+    this.child = spawn('python3', args, { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
     const end = (how: string) => {
-      this.#ended = true;
-      for (const { reject } of this.#asked.splice(0)) reject(broken(how));
+      this.ended = true;
+      for (const { reject } of this.asked.splice(0)) reject(broken(how));
     };
-    this.#child.on('error', (error) => end(error.message)).on('close', (code) => end(`exit code ${code}`));
-    this.#child.stdin?.on('error', () => {});
-    if (this.#child.stdout) {
-      createInterface(this.#child.stdout).on('line', (line) => this.#asked.shift()?.resolve(JSON.parse(line)));
+    this.child.on('error', (error) => end(error.message)).on('close', (code) => end(`exit code ${code}`));
+    this.child.stdin?.on('error', () => {});
+    if (this.child.stdout) {
+      createInterface(this.child.stdout).on('line', (line) => this.asked.shift()?.resolve(JSON.parse(line)));
     }
   }
 
   act(observation: unknown): Promise<unknown> {
-    if (this.#ended) return Promise.reject(broken('it has ended'));
+    if (this.ended) return Promise.reject(broken('it has ended'));
     return new Promise((resolve, reject) => {
-      this.#asked.push({ resolve, reject });
-      this.#child.stdin?.write(`${JSON.stringify(observation)}\n`);
+      this.asked.push({ resolve, reject });
+      this.child.stdin?.write(`${JSON.stringify(observation)}\n`);
     });
   }
 
   close(): void {
-    this.#child.stdin?.end();
-    this.#child.kill();
+    this.child.stdin?.end();
+    this.child.kill();
   }
 }
 

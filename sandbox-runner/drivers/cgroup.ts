@@ -53,19 +53,19 @@ const ensureFolder = (folder: string): void => {
 
 /** A counter that is read on every turn: the file stays open, and a read is one system call. */
 class Counter {
-  readonly #fd: number;
-  readonly #bytes = Buffer.alloc(4_096);
+  private readonly fd: number;
+  private readonly bytes = Buffer.alloc(4_096);
 
   constructor(file: string) {
-    this.#fd = openSync(file, 'r');
+    this.fd = openSync(file, 'r');
   }
 
   text(): string {
-    return this.#bytes.toString('latin1', 0, readSync(this.#fd, this.#bytes, 0, this.#bytes.length, 0));
+    return this.bytes.toString('latin1', 0, readSync(this.fd, this.bytes, 0, this.bytes.length, 0));
   }
 
   close(): void {
-    closeSync(this.#fd);
+    closeSync(this.fd);
   }
 }
 
@@ -119,21 +119,21 @@ type Folders = Readonly<Record<(typeof controllers)[number] | 'cpuacct', string>
 class CgroupV1 implements Cgroup {
   readonly clock = 'cpu';
   readonly entrances: readonly string[];
-  readonly #folders: Folders;
-  readonly #cpu: Counter;
+  private readonly folders: Folders;
+  private readonly cpu: Counter;
 
   constructor(folders: Folders) {
-    this.#folders = folders;
+    this.folders = folders;
     const all = [...new Set(Object.values(folders))];
     for (const folder of all) mkdirSync(folder);
     this.entrances = all.map((folder) => join(folder, 'cgroup.procs'));
     put(folders.cpu, 'cpu.cfs_period_us', periodUs);
     put(folders.cpu, 'cpu.cfs_quota_us', periodUs);
-    this.#cpu = new Counter(join(folders.cpuacct, 'cpuacct.usage'));
+    this.cpu = new Counter(join(folders.cpuacct, 'cpuacct.usage'));
   }
 
   limit({ memoryBytes, tasks }: GroupLimits): void {
-    const { memory, pids } = this.#folders;
+    const { memory, pids } = this.folders;
     const file = join(memory, 'memory.memsw.limit_in_bytes');
     const swap = existsSync(file);
     // The limit with swap can never be below the one without, so lowering and raising go in opposite orders.
@@ -145,71 +145,71 @@ class CgroupV1 implements Cgroup {
   }
 
   spentMs(): number {
-    return Number(this.#cpu.text()) / 1e6;
+    return Number(this.cpu.text()) / 1e6;
   }
 
   memoryBytes(): number {
-    return readNumber(this.#folders.memory, 'memory.usage_in_bytes');
+    return readNumber(this.folders.memory, 'memory.usage_in_bytes');
   }
 
   peakMemoryBytes(): number {
-    return readNumber(this.#folders.memory, 'memory.max_usage_in_bytes');
+    return readNumber(this.folders.memory, 'memory.max_usage_in_bytes');
   }
 
   oomKills(): number {
-    return field(readFileSync(join(this.#folders.memory, 'memory.oom_control'), 'latin1'), 'oom_kill');
+    return field(readFileSync(join(this.folders.memory, 'memory.oom_control'), 'latin1'), 'oom_kill');
   }
 
   async destroy(): Promise<void> {
-    this.#cpu.close();
-    await destroy([...new Set(Object.values(this.#folders))], () => killListed(this.#folders.pids));
+    this.cpu.close();
+    await destroy([...new Set(Object.values(this.folders))], () => killListed(this.folders.pids));
   }
 }
 
 class CgroupV2 implements Cgroup {
   readonly clock = 'cpu';
   readonly entrances: readonly string[];
-  readonly #folder: string;
-  readonly #cpu: Counter;
+  private readonly folder: string;
+  private readonly cpu: Counter;
 
   constructor(folder: string) {
-    this.#folder = folder;
+    this.folder = folder;
     ensureFolder(folder);
     this.entrances = [join(folder, 'cgroup.procs')];
     put(folder, 'cpu.max', `${periodUs} ${periodUs}`);
     put(folder, 'memory.oom.group', 1);
-    this.#cpu = new Counter(join(folder, 'cpu.stat'));
+    this.cpu = new Counter(join(folder, 'cpu.stat'));
   }
 
   limit({ memoryBytes, tasks }: GroupLimits): void {
-    put(this.#folder, 'memory.max', memoryBytes);
-    if (existsSync(join(this.#folder, 'memory.swap.max'))) put(this.#folder, 'memory.swap.max', 0);
-    put(this.#folder, 'pids.max', tasks);
+    put(this.folder, 'memory.max', memoryBytes);
+    if (existsSync(join(this.folder, 'memory.swap.max'))) put(this.folder, 'memory.swap.max', 0);
+    put(this.folder, 'pids.max', tasks);
   }
 
   spentMs(): number {
-    return field(this.#cpu.text(), 'usage_usec') / 1e3;
+    return field(this.cpu.text(), 'usage_usec') / 1e3;
   }
 
   memoryBytes(): number {
-    return readNumber(this.#folder, 'memory.current');
+    return readNumber(this.folder, 'memory.current');
   }
 
   /** Kernels before 5.19 keep no peak; what is in use now is then the best that is known. */
   peakMemoryBytes(): number {
-    const kept = existsSync(join(this.#folder, 'memory.peak'));
-    return readNumber(this.#folder, kept ? 'memory.peak' : 'memory.current');
+    const kept = existsSync(join(this.folder, 'memory.peak'));
+    return readNumber(this.folder, kept ? 'memory.peak' : 'memory.current');
   }
 
   oomKills(): number {
-    return field(readFileSync(join(this.#folder, 'memory.events'), 'latin1'), 'oom_kill');
+    return field(readFileSync(join(this.folder, 'memory.events'), 'latin1'), 'oom_kill');
   }
 
   async destroy(): Promise<void> {
-    this.#cpu.close();
-    await destroy([this.#folder], () => {
-      if (existsSync(join(this.#folder, 'cgroup.kill'))) put(this.#folder, 'cgroup.kill', 1);
-      else killListed(this.#folder);
+    this.cpu.close();
+    await destroy([this.folder], () => {
+      if (existsSync(join(this.folder, 'cgroup.kill'))) put(this.folder, 'cgroup.kill', 1);
+      else killListed(this.folder);
     });
   }
 }

@@ -91,24 +91,24 @@ export class ProcessAgent implements AgentInstance {
   readonly driver: string;
   readonly driverVersion: string;
   readonly meter = 'time';
-  readonly #source: string;
-  readonly #options: LoadOptions;
-  readonly #destroy: () => void;
-  readonly #sandbox: Sandbox;
-  #ended = false;
-  #pending: Pending | undefined;
+  private readonly source: string;
+  private readonly options: LoadOptions;
+  private readonly destroy: () => void;
+  private readonly sandbox: Sandbox;
+  private ended = false;
+  private pending: Pending | undefined;
   /** The next look at the clocks, and when it is due. */
-  #watchdog: NodeJS.Timeout | undefined;
-  #lookMs = Number.POSITIVE_INFINITY;
-  #failed: Fault | undefined;
-  #trouble: Trouble | undefined;
-  #fuel = 0;
-  #wallMs = 0;
+  private watchdog: NodeJS.Timeout | undefined;
+  private lookMs = Number.POSITIVE_INFINITY;
+  private failed: Fault | undefined;
+  private trouble: Trouble | undefined;
+  private fuel = 0;
+  private wallMs = 0;
   /** The group's account when the agent got the sandbox, and when it was last asked. */
-  readonly #baseMs: number;
-  #spentMs: number;
-  #readMs = performance.now();
-  #peakMemoryBytes = 0;
+  private readonly baseMs: number;
+  private spentMs: number;
+  private readMs = performance.now();
+  private peakMemoryBytes = 0;
 
   constructor(
     driver: { name: string; version: string },
@@ -119,114 +119,114 @@ export class ProcessAgent implements AgentInstance {
   ) {
     this.driver = driver.name;
     this.driverVersion = driver.version;
-    this.#source = source;
-    this.#options = options;
-    this.#sandbox = sandbox;
-    this.#destroy = destroy;
+    this.source = source;
+    this.options = options;
+    this.sandbox = sandbox;
+    this.destroy = destroy;
     const { memoryBytes, tasks, logBytes, outputBytes, replyBytes } = options.limits;
-    this.#baseMs = sandbox.account.spentMs();
-    this.#spentMs = this.#baseMs;
+    this.baseMs = sandbox.account.spentMs();
+    this.spentMs = this.baseMs;
     sandbox.assign(
       {
-        line: (text) => this.#hear(text),
-        overlong: () => this.#stop('reply_too_large', `more than ${replyBytes} bytes`),
-        flood: () => this.#stop('flood', `printed more than ${outputBytes} bytes`),
-        gone: (how) => this.#stop('crash', `the agent's process ended: ${how}`),
+        line: (text) => this.hear(text),
+        overlong: () => this.stop('reply_too_large', `more than ${replyBytes} bytes`),
+        flood: () => this.stop('flood', `printed more than ${outputBytes} bytes`),
+        gone: (how) => this.stop('crash', `the agent's process ended: ${how}`),
       },
       { memoryBytes, tasks, logBytes, outputBytes, lineBytes: replyBytes + lineOverheadBytes },
     );
   }
 
   get usage() {
-    this.#measure();
-    if (!this.#ended) this.#peakMemoryBytes = this.#peak();
+    this.measure();
+    if (!this.ended) this.peakMemoryBytes = this.peak();
     return {
-      fuel: this.#fuel,
-      peakMemoryBytes: this.#peakMemoryBytes,
-      ...(this.#sandbox.account.clock === 'cpu' ? { cpuMs: Math.round(this.#spentMs - this.#baseMs) } : {}),
-      wallMs: Math.round(this.#wallMs),
+      fuel: this.fuel,
+      peakMemoryBytes: this.peakMemoryBytes,
+      ...(this.sandbox.account.clock === 'cpu' ? { cpuMs: Math.round(this.spentMs - this.baseMs) } : {}),
+      wallMs: Math.round(this.wallMs),
     };
   }
 
   async init(config: unknown, fuel: number): Promise<Done | Fault> {
     const booted = await this.boot(fuel);
     if (booted.kind === 'fault') return booted;
-    const answer = await this.#call('init', config, fuel - booted.fuel);
+    const answer = await this.call('init', config, fuel - booted.fuel);
     return { ...(answer.kind === 'fault' ? answer : { kind: 'done' }), fuel: booted.fuel + answer.fuel };
   }
 
   /** Runs the top level only, which is all that a check at submission needs. */
   async boot(fuel: number): Promise<Done | Fault> {
-    const { limits, seed, seat } = this.#options;
-    const sourceBytes = Buffer.byteLength(this.#source);
+    const { limits, seed, seat } = this.options;
+    const sourceBytes = Buffer.byteLength(this.source);
     if (sourceBytes > limits.sourceBytes) {
-      this.#stop('source_too_large', `the source has ${sourceBytes} bytes, ${limits.sourceBytes} are allowed`);
+      this.stop('source_too_large', `the source has ${sourceBytes} bytes, ${limits.sourceBytes} are allowed`);
     }
     const digest = createHash('sha256').update(`${seed}\n${seat}`).digest();
     const words = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
-    const order = { ...this.#code(), seed: digest.toString('hex'), words, replyBytes: limits.replyBytes };
-    const answer = await this.#call('boot', order, fuel);
+    const order = { ...this.code(), seed: digest.toString('hex'), words, replyBytes: limits.replyBytes };
+    const answer = await this.call('boot', order, fuel);
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
   }
 
-  #code(): Partial<ReturnType<typeof bootCode>> {
+  private code(): Partial<ReturnType<typeof bootCode>> {
     try {
-      return bootCode(this.#source);
+      return bootCode(this.source);
     } catch (error) {
-      this.#stop('syntax_error', asAgonError(error).message);
+      this.stop('syntax_error', asAgonError(error).message);
       return {};
     }
   }
 
   act(observation: unknown, fuel: number): Promise<Reply | Fault> {
-    return this.#call('act', observation, fuel);
+    return this.call('act', observation, fuel);
   }
 
   async onResult(result: unknown, fuel: number): Promise<Done | Fault> {
-    const answer = await this.#call('onResult', result, fuel);
+    const answer = await this.call('onResult', result, fuel);
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
   }
 
   log(): string {
-    return this.#sandbox.log();
+    return this.sandbox.log();
   }
 
   dispose(): void {
-    this.#stop('crash', 'the agent has been disposed of');
-    this.#end();
+    this.stop('crash', 'the agent has been disposed of');
+    this.end();
   }
 
   /** One request, one line of answer with the same token. */
-  #call(verb: Verb, argument: unknown, budgetMs: number): Promise<Reply | Fault> {
-    if (this.#failed) return Promise.resolve({ ...this.#failed, fuel: 0 });
-    if (this.#trouble !== undefined) return Promise.resolve(this.#fail(this.#trouble, 0));
+  private call(verb: Verb, argument: unknown, budgetMs: number): Promise<Reply | Fault> {
+    if (this.failed) return Promise.resolve({ ...this.failed, fuel: 0 });
+    if (this.trouble !== undefined) return Promise.resolve(this.fail(this.trouble, 0));
     const startedMs = performance.now();
     // CPU time that was burnt since the last turn is charged to this one; time on the wall is the opponent's.
-    if (this.#sandbox.account.clock === 'wall') this.#measure();
+    if (this.sandbox.account.clock === 'wall') this.measure();
     return new Promise((settle) => {
       const token = newToken();
-      this.#pending = { token, verb, startedMs, beforeMs: this.#spentMs, budgetMs, settle };
-      this.#sandbox.send(`${token} ${verb} ${JSON.stringify(argument)}`);
-      this.#watch(startedMs + Math.max(0, budgetMs) + 1);
+      this.pending = { token, verb, startedMs, beforeMs: this.spentMs, budgetMs, settle };
+      this.sandbox.send(`${token} ${verb} ${JSON.stringify(argument)}`);
+      this.watch(startedMs + Math.max(0, budgetMs) + 1);
     });
   }
 
   /** What an answer is worth, or its absence. What it costs is what the kernel says it cost. */
-  #judge({ verb, startedMs, beforeMs, budgetMs }: Pending, answered: string | Trouble): Reply | Fault {
+  private judge({ verb, startedMs, beforeMs, budgetMs }: Pending, answered: string | Trouble): Reply | Fault {
     const nowMs = performance.now();
-    this.#wallMs += nowMs - startedMs;
-    const usedMs = this.#usedMs(nowMs, beforeMs, budgetMs);
+    this.wallMs += nowMs - startedMs;
+    const usedMs = this.usedMs(nowMs, beforeMs, budgetMs);
     const fuel = Math.min(Math.ceil(usedMs), Math.max(0, budgetMs));
-    this.#fuel += fuel;
-    if (typeof answered !== 'string') return this.#fail(answered, fuel);
-    if (usedMs > budgetMs) return this.#fail(overtime(usedMs, budgetMs), fuel);
-    const read = readAnswer(answered, this.#options.limits.replyBytes);
-    if (typeof read !== 'string') return this.#fail(read, fuel);
+    this.fuel += fuel;
+    if (typeof answered !== 'string') return this.fail(answered, fuel);
+    if (usedMs > budgetMs) return this.fail(overtime(usedMs, budgetMs), fuel);
+    const read = readAnswer(answered, this.options.limits.replyBytes);
+    if (typeof read !== 'string') return this.fail(read, fuel);
     if (verb !== 'act') return { kind: 'reply', value: null, fuel };
     const value = parsed(read);
     return value
       ? { kind: 'reply', value: value.value, fuel }
-      : this.#fail({ rule: 'bad_reply', detail: 'not JSON' }, fuel);
+      : this.fail({ rule: 'bad_reply', detail: 'not JSON' }, fuel);
   }
 
   /**
@@ -234,86 +234,86 @@ export class ProcessAgent implements AgentInstance {
    * since its account was read, on every core. While that is less than the millisecond that a call costs at least, there
    * is nothing to read, which would take as long as the call.
    */
-  #usedMs(nowMs: number, beforeMs: number, budgetMs: number): number {
-    const mostMs = (nowMs - this.#readMs) * cores;
-    if (this.#sandbox.account.clock === 'cpu' && mostMs < Math.min(1, budgetMs)) return mostMs;
-    this.#measure();
-    return this.#spentMs - beforeMs;
+  private usedMs(nowMs: number, beforeMs: number, budgetMs: number): number {
+    const mostMs = (nowMs - this.readMs) * cores;
+    if (this.sandbox.account.clock === 'cpu' && mostMs < Math.min(1, budgetMs)) return mostMs;
+    this.measure();
+    return this.spentMs - beforeMs;
   }
 
   /** Sees to it that the clocks are looked at by then. Most calls are short, so that one timer serves many of them. */
-  #watch(dueMs: number): void {
-    if (this.#lookMs <= dueMs) return;
-    clearTimeout(this.#watchdog);
-    this.#lookMs = dueMs;
-    this.#watchdog = setTimeout(() => this.#look(), dueMs - performance.now());
+  private watch(dueMs: number): void {
+    if (this.lookMs <= dueMs) return;
+    clearTimeout(this.watchdog);
+    this.lookMs = dueMs;
+    this.watchdog = setTimeout(() => this.look(), dueMs - performance.now());
   }
 
   /** Stops a call that has reached one of its two limits, or looks again when it could. */
-  #look(): void {
-    this.#lookMs = Number.POSITIVE_INFINITY;
-    if (this.#pending === undefined) return;
-    const { startedMs, beforeMs, budgetMs } = this.#pending;
-    this.#measure();
+  private look(): void {
+    this.lookMs = Number.POSITIVE_INFINITY;
+    if (this.pending === undefined) return;
+    const { startedMs, beforeMs, budgetMs } = this.pending;
+    this.measure();
     const nowMs = performance.now();
-    const leftMs = budgetMs - (this.#spentMs - beforeMs);
-    const untilDeadlineMs = startedMs + budgetMs + this.#options.limits.stallMs - nowMs;
+    const leftMs = budgetMs - (this.spentMs - beforeMs);
+    const untilDeadlineMs = startedMs + budgetMs + this.options.limits.stallMs - nowMs;
     if (leftMs < 0) {
       const { rule, detail } = overtime(budgetMs - leftMs, budgetMs);
-      this.#stop(rule, detail);
+      this.stop(rule, detail);
     } else if (untilDeadlineMs <= 0) {
-      this.#stop('timeout', `no reply after ${Math.round(nowMs - startedMs)} ms`);
+      this.stop('timeout', `no reply after ${Math.round(nowMs - startedMs)} ms`);
     } else {
-      this.#watch(nowMs + Math.min(leftMs + 1, untilDeadlineMs));
+      this.watch(nowMs + Math.min(leftMs + 1, untilDeadlineMs));
     }
   }
 
-  #hear(text: string): void {
-    const pending = this.#pending;
+  private hear(text: string): void {
+    const pending = this.pending;
     if (pending === undefined || !text.startsWith(`${pending.token} `)) {
-      this.#stop('forged_reply', 'the agent spoke on the line of the protocol');
+      this.stop('forged_reply', 'the agent spoke on the line of the protocol');
     } else {
-      this.#pending = undefined;
-      pending.settle(this.#judge(pending, text.slice(pending.token.length + 1)));
+      this.pending = undefined;
+      pending.settle(this.judge(pending, text.slice(pending.token.length + 1)));
     }
   }
 
   /** Ends the agent for a reason that its own answer did not give. The first reason counts. */
-  #stop(rule: FaultRule, detail: string): void {
-    const starved = rule === 'crash' && !this.#ended && this.#sandbox.account.oomKills() > 0;
-    this.#trouble ??= starved ? { rule: 'out_of_memory', detail: 'stopped at its limit of memory' } : { rule, detail };
-    const pending = this.#pending;
-    this.#pending = undefined;
-    pending?.settle(this.#judge(pending, this.#trouble));
-    this.#end();
+  private stop(rule: FaultRule, detail: string): void {
+    const starved = rule === 'crash' && !this.ended && this.sandbox.account.oomKills() > 0;
+    this.trouble ??= starved ? { rule: 'out_of_memory', detail: 'stopped at its limit of memory' } : { rule, detail };
+    const pending = this.pending;
+    this.pending = undefined;
+    pending?.settle(this.judge(pending, this.trouble));
+    this.end();
   }
 
-  #fail(trouble: Trouble, fuel: number): Fault {
-    this.#failed = fault(trouble.rule, trouble.detail, fuel);
-    this.#trouble ??= trouble;
-    this.#end();
-    return this.#failed;
+  private fail(trouble: Trouble, fuel: number): Fault {
+    this.failed = fault(trouble.rule, trouble.detail, fuel);
+    this.trouble ??= trouble;
+    this.end();
+    return this.failed;
   }
 
-  #measure(): void {
-    if (this.#ended) return;
+  private measure(): void {
+    if (this.ended) return;
     // The time is taken first: what is used up in between must not be left out.
-    this.#readMs = performance.now();
-    this.#spentMs = this.#sandbox.account.spentMs();
+    this.readMs = performance.now();
+    this.spentMs = this.sandbox.account.spentMs();
   }
 
-  #peak(): number {
-    return Math.max(0, this.#sandbox.account.peakMemoryBytes() - this.#sandbox.baseMemoryBytes);
+  private peak(): number {
+    return Math.max(0, this.sandbox.account.peakMemoryBytes() - this.sandbox.baseMemoryBytes);
   }
 
   /** The last look at the accounts, and the end of everything that runs in the sandbox. */
-  #end(): void {
-    if (this.#ended) return;
-    this.#measure();
-    this.#peakMemoryBytes = this.#peak();
-    this.#ended = true;
-    clearTimeout(this.#watchdog);
-    this.#destroy();
+  private end(): void {
+    if (this.ended) return;
+    this.measure();
+    this.peakMemoryBytes = this.peak();
+    this.ended = true;
+    clearTimeout(this.watchdog);
+    this.destroy();
   }
 }
 

@@ -81,17 +81,17 @@ export class QuickJsMachine {
   fuelLimit = 0;
   /** What an agent may import, by name: the files of its bundle and nothing else. There is no file system behind it. */
   modules: ReadonlyMap<string, string> = noModules;
-  readonly #memory: WasmMemory;
-  readonly #functions: ReadonlyMap<FunctionName, QuickJSHandle>;
+  private readonly memory: WasmMemory;
+  private readonly functions: ReadonlyMap<FunctionName, QuickJSHandle>;
   /** What the pages in use held before any agent ran. */
-  readonly #pristine = new Map<number, Buffer>();
+  private readonly pristine = new Map<number, Buffer>();
   /** The native stack: zeros below the heap, filled from its upper end. */
-  #stackPages: { readonly from: number; readonly to: number } = { from: 0, to: 0 };
-  #basePage = 0;
+  private stackPages: { readonly from: number; readonly to: number } = { from: 0, to: 0 };
+  private basePage = 0;
 
   private constructor(memory: WasmMemory, memoryBytes: number, runtime: QuickJSRuntime) {
     this.memoryBytes = memoryBytes;
-    this.#memory = memory;
+    this.memory = memory;
     this.runtime = runtime;
     this.fuelLimit = Number.MAX_SAFE_INTEGER;
     runtime.setInterruptHandler(() => {
@@ -105,7 +105,7 @@ export class QuickJsMachine {
     );
     this.context = runtime.newContext();
     const found = this.context.unwrapResult(this.context.evalCode(prelude, 'prelude.js'));
-    this.#functions = new Map(functionNames.map((name) => [name, this.context.getProp(found, name)]));
+    this.functions = new Map(functionNames.map((name) => [name, this.context.getProp(found, name)]));
     // The wrapper makes these on first use; made after the snapshot they would dangle after a rewind.
     invariant(this.context.global.alive && this.context.undefined.alive, 'A new context has a global object.');
   }
@@ -121,7 +121,7 @@ export class QuickJsMachine {
     });
     const module = await newQuickJSWASMModuleFromVariant(variant);
     const machine = new QuickJsMachine(memory, memoryBytes, module.newRuntime());
-    machine.#takeSnapshot();
+    machine.takeSnapshot();
     return machine;
   }
 
@@ -131,22 +131,22 @@ export class QuickJsMachine {
 
   /** Linear memory touched beyond the empty sandbox, in whole pages; the first page is always in part the agent's. */
   get peakMemoryBytes(): number {
-    return (this.#topPage() - this.#basePage + 1) * pageBytes;
+    return (this.topPage() - this.basePage + 1) * pageBytes;
   }
 
   call(name: FunctionName, ...args: QuickJSHandle[]) {
-    const handle = this.#functions.get(name);
+    const handle = this.functions.get(name);
     if (handle === undefined) throw new AgonError('INTERNAL.INVARIANT', `The prelude has no function ${name}.`);
     return this.context.callFunction(handle, this.context.undefined, ...args);
   }
 
   /** Puts the machine back to its first state. Answers false when it has to be dropped instead. */
   rewind(): boolean {
-    if (this.trapped || this.memoryDenied || this.#memory.buffer.byteLength !== initialPages * pageBytes) return false;
-    const top = this.#topPage();
-    for (const [page, content] of this.#pristine) content.copy(this.#page(page));
-    this.#clearStack();
-    for (let page = this.#basePage; page < top; page += 1) this.#page(page).fill(0);
+    if (this.trapped || this.memoryDenied || this.memory.buffer.byteLength !== initialPages * pageBytes) return false;
+    const top = this.topPage();
+    for (const [page, content] of this.pristine) content.copy(this.page(page));
+    this.clearStack();
+    for (let page = this.basePage; page < top; page += 1) this.page(page).fill(0);
     this.fuelUsed = 0;
     this.fuelLimit = 0;
     this.modules = noModules;
@@ -154,22 +154,22 @@ export class QuickJsMachine {
   }
 
   /** No frame is as large as the span of clean pages that ends the search, so nothing below it was ever written. */
-  #clearStack(): void {
-    const { from, to } = this.#stackPages;
+  private clearStack(): void {
+    const { from, to } = this.stackPages;
     for (let page = to - 1, clean = 0; page >= from && clean < stackGapPages; page -= 1) {
-      const content = this.#page(page);
+      const content = this.page(page);
       clean = content.equals(zeroPage) ? clean + 1 : 0;
       if (clean === 0) content.fill(0);
     }
   }
 
-  #page(page: number): Buffer {
-    return Buffer.from(this.#memory.buffer, page * pageBytes, pageBytes);
+  private page(page: number): Buffer {
+    return Buffer.from(this.memory.buffer, page * pageBytes, pageBytes);
   }
 
-  #topPage(): number {
-    let page = this.#memory.buffer.byteLength / pageBytes;
-    while (page > this.#basePage && this.#page(page - 1).equals(zeroPage)) page -= 1;
+  private topPage(): number {
+    let page = this.memory.buffer.byteLength / pageBytes;
+    while (page > this.basePage && this.page(page - 1).equals(zeroPage)) page -= 1;
     return page;
   }
 
@@ -177,26 +177,26 @@ export class QuickJsMachine {
    * The instance starts with 16 MiB, more than most agents ever touch. Ballast takes up all of that but `roomBytes`, so
    * that a snapshot is small, growth shows, and the cap means what it says. No agent can reach the ballast.
    */
-  #takeSnapshot(): void {
-    const firstFreePage = this.#topPage();
+  private takeSnapshot(): void {
+    const firstFreePage = this.topPage();
     const ballastBytes = (initialPages - firstFreePage) * pageBytes - roomBytes;
     this.context.unwrapResult(this.context.evalCode(`new ArrayBuffer(${ballastBytes})`, 'ballast.js'));
-    this.#basePage = this.#topPage();
+    this.basePage = this.topPage();
     // Of the ballast, only the last page is used: there the allocator keeps its notes about what follows.
-    for (const page of [...Array(firstFreePage + 1).keys(), this.#basePage - 1]) {
-      const content = this.#page(page);
-      if (!content.equals(zeroPage)) this.#pristine.set(page, Buffer.from(content));
+    for (const page of [...Array(firstFreePage + 1).keys(), this.basePage - 1]) {
+      const content = this.page(page);
+      if (!content.equals(zeroPage)) this.pristine.set(page, Buffer.from(content));
     }
-    const unused = [...Array(firstFreePage).keys()].filter((page) => !this.#pristine.has(page));
-    this.#stackPages = { from: unused[0] ?? 0, to: (unused.at(-1) ?? -1) + 1 };
-    this.#watchGrowth();
+    const unused = [...Array(firstFreePage).keys()].filter((page) => !this.pristine.has(page));
+    this.stackPages = { from: unused[0] ?? 0, to: (unused.at(-1) ?? -1) + 1 };
+    this.watchGrowth();
     this.fuelUsed = 0;
     this.fuelLimit = 0;
   }
 
-  #watchGrowth(): void {
-    const grow = this.#memory.grow.bind(this.#memory);
-    this.#memory.grow = (pages) => {
+  private watchGrowth(): void {
+    const grow = this.memory.grow.bind(this.memory);
+    this.memory.grow = (pages) => {
       try {
         return grow(pages);
       } catch (error) {

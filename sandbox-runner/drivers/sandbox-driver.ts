@@ -29,26 +29,26 @@ export class SandboxDriver implements Driver {
   readonly name: string;
   readonly version: string;
   readonly meter = 'time';
-  readonly #workshop: Workshop;
-  readonly #idle: Kept<Promise<Sandbox>>[] = [];
-  readonly #prepared: Kept<Sandbox>[] = [];
-  readonly #live = new Set<Sandbox>();
-  readonly #ending = new Set<Promise<void>>();
-  #warmCount = 0;
-  #closed = false;
+  private readonly workshop: Workshop;
+  private readonly idle: Kept<Promise<Sandbox>>[] = [];
+  private readonly prepared: Kept<Sandbox>[] = [];
+  private readonly live = new Set<Sandbox>();
+  private readonly ending = new Set<Promise<void>>();
+  private warmCount = 0;
+  private closed = false;
 
   protected constructor(workshop: Workshop) {
     this.name = workshop.name;
     this.version = workshop.version;
-    this.#workshop = workshop;
+    this.workshop = workshop;
   }
 
   async load(source: string, options: LoadOptions): Promise<AgentInstance> {
-    return this.#load(source, options);
+    return this.open(source, options);
   }
 
   async check(source: string, limits: Limits): Promise<SourceCheck> {
-    const agent = await this.#load(source, { seed: 'check', seat: 0, limits });
+    const agent = await this.open(source, { seed: 'check', seat: 0, limits });
     try {
       const booted = await agent.boot(limits.initMs);
       return booted.kind === 'fault' ? { ok: false, rule: booted.rule, detail: booted.detail } : { ok: true };
@@ -59,23 +59,23 @@ export class SandboxDriver implements Driver {
 
   /** From now on keeps this many sandboxes started ahead of the matches that will need them. */
   async warm(count: number, limits: Limits): Promise<void> {
-    this.#warmCount = count;
-    this.#refill(limits);
-    await Promise.all(this.#idle.map(({ sandbox }) => sandbox));
+    this.warmCount = count;
+    this.refill(limits);
+    await Promise.all(this.idle.map(({ sandbox }) => sandbox));
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    await Promise.allSettled(this.#idle.splice(0).map(({ sandbox }) => sandbox));
-    for (const sandbox of this.#live) this.#destroy(sandbox);
-    await Promise.all(this.#ending);
+    this.closed = true;
+    await Promise.allSettled(this.idle.splice(0).map(({ sandbox }) => sandbox));
+    for (const sandbox of this.live) this.destroy(sandbox);
+    await Promise.all(this.ending);
   }
 
   /** Starts the first sandbox at once: whether this machine can hold one is known now, and not in a match. */
   protected async prove(): Promise<this> {
     try {
-      const sandbox = await this.#start(defaultLimits);
-      this.#idle.push({ key: this.#workshop.keyOf(defaultLimits), sandbox: Promise.resolve(sandbox) });
+      const sandbox = await this.start(defaultLimits);
+      this.idle.push({ key: this.workshop.keyOf(defaultLimits), sandbox: Promise.resolve(sandbox) });
       return this;
     } catch (error) {
       await this.close();
@@ -85,52 +85,52 @@ export class SandboxDriver implements Driver {
     }
   }
 
-  async #load(source: string, options: LoadOptions): Promise<ProcessAgent> {
-    if (this.#closed) throw new AgonError('SANDBOX.CLOSED', 'The driver has been closed.');
-    const sandbox = await this.#take(options);
-    this.#refill(options.limits);
-    return new ProcessAgent(this, source, options, sandbox, () => this.#destroy(sandbox));
+  private async open(source: string, options: LoadOptions): Promise<ProcessAgent> {
+    if (this.closed) throw new AgonError('SANDBOX.CLOSED', 'The driver has been closed.');
+    const sandbox = await this.take(options);
+    this.refill(options.limits);
+    return new ProcessAgent(this, source, options, sandbox, () => this.destroy(sandbox));
   }
 
-  #refill(limits: Limits): void {
-    while (!this.#closed && this.#idle.length < this.#warmCount) {
-      const sandbox = this.#start(limits);
+  private refill(limits: Limits): void {
+    while (!this.closed && this.idle.length < this.warmCount) {
+      const sandbox = this.start(limits);
       // Whoever takes it hears of the failure; until then it must not look unhandled.
       sandbox.catch(() => {});
-      this.#idle.push({ key: this.#workshop.keyOf(limits), sandbox });
+      this.idle.push({ key: this.workshop.keyOf(limits), sandbox });
     }
   }
 
   /** A door is built into the walls, so none of the sandboxes that wait has one. */
-  #take({ limits, door }: LoadOptions): Promise<Sandbox> {
-    if (door) return this.#prepare(limits, door).start();
-    return take(this.#idle, this.#workshop.keyOf(limits)) ?? this.#start(limits);
+  private take({ limits, door }: LoadOptions): Promise<Sandbox> {
+    if (door) return this.prepare(limits, door).start();
+    return take(this.idle, this.workshop.keyOf(limits)) ?? this.start(limits);
   }
 
-  #start(limits: Limits): Promise<Sandbox> {
-    const key = this.#workshop.keyOf(limits);
-    const prepared = take(this.#prepared, key);
-    const started = (prepared ?? this.#prepare(limits)).start();
+  private start(limits: Limits): Promise<Sandbox> {
+    const key = this.workshop.keyOf(limits);
+    const prepared = take(this.prepared, key);
+    const started = (prepared ?? this.prepare(limits)).start();
     // Launchers for limits that nobody asks for any more make room for others.
-    const stale = prepared ? undefined : this.#prepared.shift();
-    if (stale) this.#destroy(stale.sandbox);
+    const stale = prepared ? undefined : this.prepared.shift();
+    if (stale) this.destroy(stale.sandbox);
     // The new ones get ready beside the sandbox that is starting, which this process only waits for.
-    while (this.#prepared.length < this.#workshop.launchers) {
-      this.#prepared.push({ key, sandbox: this.#prepare(limits) });
+    while (this.prepared.length < this.workshop.launchers) {
+      this.prepared.push({ key, sandbox: this.prepare(limits) });
     }
     return started;
   }
 
-  #prepare(limits: Limits, door?: EgressDoor): Sandbox {
-    const sandbox = this.#workshop.prepare(limits, door);
-    this.#live.add(sandbox);
+  private prepare(limits: Limits, door?: EgressDoor): Sandbox {
+    const sandbox = this.workshop.prepare(limits, door);
+    this.live.add(sandbox);
     return sandbox;
   }
 
-  #destroy(sandbox: Sandbox): void {
-    if (!this.#live.delete(sandbox)) return;
-    const ending = sandbox.destroy().finally(() => this.#ending.delete(ending));
-    this.#ending.add(ending);
+  private destroy(sandbox: Sandbox): void {
+    if (!this.live.delete(sandbox)) return;
+    const ending = sandbox.destroy().finally(() => this.ending.delete(ending));
+    this.ending.add(ending);
   }
 }
 

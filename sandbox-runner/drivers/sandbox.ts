@@ -58,44 +58,44 @@ const endMs = 100;
  * path that an agent could have made.
  */
 export class Sandbox {
-  readonly #child: ChildProcess;
-  readonly #requests: Duplex;
+  private readonly child: ChildProcess;
+  private readonly requests: Duplex;
   readonly account: Account;
   /** Memory of the empty sandbox, which is not the agent's to pay for. */
   baseMemoryBytes = 0;
-  readonly #waits: boolean;
-  readonly #closed: Promise<void>;
-  #events: SandboxEvents | undefined;
-  #line: Buffer[] = [];
-  #lineBytes = 0;
-  #maxLineBytes = startLineBytes;
-  #output: Buffer[] = [];
-  #keptBytes = 0;
-  #printedBytes = 0;
-  #logBytes = 4_096;
-  #outputBytes = 65_536;
-  #how: string | undefined;
-  #destroyed: Promise<void> | undefined;
+  private readonly waits: boolean;
+  private readonly closed: Promise<void>;
+  private events: SandboxEvents | undefined;
+  private line: Buffer[] = [];
+  private lineBytes = 0;
+  private maxLineBytes = startLineBytes;
+  private output: Buffer[] = [];
+  private keptBytes = 0;
+  private printedBytes = 0;
+  private logBytes = 4_096;
+  private outputBytes = 65_536;
+  private how: string | undefined;
+  private destroyed: Promise<void> | undefined;
 
   constructor(launch: Launch, account: Account) {
     const { requestFd, replyFd, printFds, given } = launch;
     this.account = account;
-    this.#waits = launch.waits === true;
+    this.waits = launch.waits === true;
     account.limit(startLimits);
     const used = [requestFd, replyFd, ...printFds, ...(given ? [given.fd] : [])];
-    this.#child = spawnWith(launch, used);
-    const pipe = (fd: number): Duplex => this.#child.stdio[fd] as Duplex;
-    this.#requests = pipe(requestFd);
+    this.child = spawnWith(launch, used);
+    const pipe = (fd: number): Duplex => this.child.stdio[fd] as Duplex;
+    this.requests = pipe(requestFd);
     // Writing to a sandbox that has just died is no news: its end is heard of by `close`.
     for (const fd of used) pipe(fd)?.on('error', () => {});
     if (given) pipe(given.fd)?.end(given.bytes);
-    for (const fd of printFds) pipe(fd)?.on('data', (chunk: Buffer) => this.#print(chunk));
-    pipe(replyFd)?.on('data', (chunk: Buffer) => this.#read(chunk));
-    this.#child.on('error', (error) => this.#gone(error.message));
+    for (const fd of printFds) pipe(fd)?.on('data', (chunk: Buffer) => this.print(chunk));
+    pipe(replyFd)?.on('data', (chunk: Buffer) => this.read(chunk));
+    this.child.on('error', (error) => this.gone(error.message));
     // By then all that it wrote has been read: with the first process ends its whole pid namespace.
-    this.#closed = new Promise((resolve) => {
-      this.#child.on('close', (code, signal) => {
-        this.#gone(signal ?? exitText(code ?? 0));
+    this.closed = new Promise((resolve) => {
+      this.child.on('close', (code, signal) => {
+        this.gone(signal ?? exitText(code ?? 0));
         resolve();
       });
     });
@@ -106,17 +106,17 @@ export class Sandbox {
     let watchdog: NodeJS.Timeout | undefined;
     const how = await new Promise<string | undefined>((resolve) => {
       watchdog = setTimeout(() => resolve(`not ready after ${startMs} ms`), startMs);
-      this.#events = {
+      this.events = {
         line: (text) => resolve(text === 'ready' ? undefined : `said ${JSON.stringify(text)}`),
         overlong: () => resolve('said too much'),
         flood: () => resolve('printed too much'),
         gone: resolve,
       };
-      if (this.#waits) this.send('start');
-      if (this.#how !== undefined) resolve(this.#how);
+      if (this.waits) this.send('start');
+      if (this.how !== undefined) resolve(this.how);
     });
     clearTimeout(watchdog);
-    this.#events = undefined;
+    this.events = undefined;
     if (how === undefined) {
       this.baseMemoryBytes = this.account.memoryBytes();
       return this;
@@ -133,76 +133,76 @@ export class Sandbox {
   ): void {
     const { memoryBytes, tasks } = limits;
     this.account.limit({ memoryBytes: this.baseMemoryBytes + memoryBytes, tasks });
-    this.#logBytes = limits.logBytes;
-    this.#outputBytes = limits.outputBytes;
-    this.#maxLineBytes = limits.lineBytes;
-    this.#events = events;
-    if (this.#how !== undefined) events.gone(this.#how);
+    this.logBytes = limits.logBytes;
+    this.outputBytes = limits.outputBytes;
+    this.maxLineBytes = limits.lineBytes;
+    this.events = events;
+    if (this.how !== undefined) events.gone(this.how);
   }
 
   send(line: string): void {
-    this.#requests.write(`${line}\n`);
+    this.requests.write(`${line}\n`);
   }
 
   log(): string {
-    return Buffer.concat(this.#output).toString();
+    return Buffer.concat(this.output).toString();
   }
 
   /** Safe to call at any time and more than once. */
   destroy(): Promise<void> {
-    this.#destroyed ??= this.#destroy();
-    return this.#destroyed;
+    this.destroyed ??= this.destroyNow();
+    return this.destroyed;
   }
 
-  async #destroy(): Promise<void> {
-    this.#child.kill('SIGKILL');
+  private async destroyNow(): Promise<void> {
+    this.child.kill('SIGKILL');
     let patience: NodeJS.Timeout | undefined;
     const lost = new Promise<void>((resolve) => {
       patience = setTimeout(resolve, endMs);
     });
-    await Promise.race([this.#closed, lost]);
+    await Promise.race([this.closed, lost]);
     clearTimeout(patience);
     await this.account.destroy();
   }
 
-  #gone(how: string): void {
-    this.#how ??= how;
-    this.#events?.gone(this.#how);
+  private gone(how: string): void {
+    this.how ??= how;
+    this.events?.gone(this.how);
   }
 
-  #read(chunk: Buffer): void {
+  private read(chunk: Buffer): void {
     let rest = chunk;
     // An answer is mostly one piece, and nothing but it.
-    if (this.#lineBytes === 0 && rest.length <= this.#maxLineBytes && rest.indexOf(10) === rest.length - 1) {
-      this.#events?.line(rest.toString('utf8', 0, rest.length - 1));
+    if (this.lineBytes === 0 && rest.length <= this.maxLineBytes && rest.indexOf(10) === rest.length - 1) {
+      this.events?.line(rest.toString('utf8', 0, rest.length - 1));
       return;
     }
     for (;;) {
       const end = rest.indexOf(10);
-      this.#lineBytes += end < 0 ? rest.length : end;
-      if (this.#lineBytes > this.#maxLineBytes) {
-        this.#line = [];
-        this.#events?.overlong();
+      this.lineBytes += end < 0 ? rest.length : end;
+      if (this.lineBytes > this.maxLineBytes) {
+        this.line = [];
+        this.events?.overlong();
         return;
       }
       if (end < 0) {
-        this.#line.push(rest);
+        this.line.push(rest);
         return;
       }
-      const line = Buffer.concat([...this.#line, rest.subarray(0, end)]).toString();
-      this.#line = [];
-      this.#lineBytes = 0;
+      const line = Buffer.concat([...this.line, rest.subarray(0, end)]).toString();
+      this.line = [];
+      this.lineBytes = 0;
       rest = rest.subarray(end + 1);
-      this.#events?.line(line);
+      this.events?.line(line);
     }
   }
 
-  #print(chunk: Buffer): void {
-    const kept = chunk.subarray(0, Math.max(0, this.#logBytes - this.#keptBytes));
-    if (kept.length > 0) this.#output.push(kept);
-    this.#keptBytes += kept.length;
-    this.#printedBytes += chunk.length;
-    if (this.#printedBytes > this.#outputBytes) this.#events?.flood();
+  private print(chunk: Buffer): void {
+    const kept = chunk.subarray(0, Math.max(0, this.logBytes - this.keptBytes));
+    if (kept.length > 0) this.output.push(kept);
+    this.keptBytes += kept.length;
+    this.printedBytes += chunk.length;
+    if (this.printedBytes > this.outputBytes) this.events?.flood();
   }
 }
 

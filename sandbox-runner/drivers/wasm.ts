@@ -75,14 +75,14 @@ class WasmAgent implements AgentInstance {
   readonly driver = driverName;
   readonly driverVersion = driverVersion;
   readonly meter = 'fuel';
-  readonly #source: string;
-  readonly #options: LoadOptions;
-  readonly #release: (machine: QuickJsMachine) => void;
-  #machine: QuickJsMachine | undefined;
-  #failed: Fault | undefined;
-  #fuel = 0;
-  #budgetFuel = 0;
-  #peakMemoryBytes: number | undefined;
+  private readonly source: string;
+  private readonly options: LoadOptions;
+  private readonly release: (machine: QuickJsMachine) => void;
+  private machine: QuickJsMachine | undefined;
+  private failed: Fault | undefined;
+  private fuel = 0;
+  private budgetFuel = 0;
+  private peakMemoryBytes: number | undefined;
 
   constructor(
     source: string,
@@ -90,47 +90,47 @@ class WasmAgent implements AgentInstance {
     machine: QuickJsMachine,
     release: (machine: QuickJsMachine) => void,
   ) {
-    this.#source = source;
-    this.#options = options;
-    this.#machine = machine;
-    this.#release = release;
+    this.source = source;
+    this.options = options;
+    this.machine = machine;
+    this.release = release;
   }
 
   get usage() {
     // Looking for the peak means reading memory, so it is done when somebody asks and not after every turn.
-    if (this.#machine && this.#peakMemoryBytes === undefined) this.#peakMemoryBytes = this.#machine.peakMemoryBytes;
-    return { fuel: this.#fuel, peakMemoryBytes: this.#peakMemoryBytes ?? 0 };
+    if (this.machine && this.peakMemoryBytes === undefined) this.peakMemoryBytes = this.machine.peakMemoryBytes;
+    return { fuel: this.fuel, peakMemoryBytes: this.peakMemoryBytes ?? 0 };
   }
 
   async init(config: unknown, fuel: number): Promise<Done | Fault> {
-    const answer = this.#run(fuel, (machine) => this.#boot(machine) ?? this.#invoke(machine, 'init', config));
+    const answer = this.run(fuel, (machine) => this.bootIn(machine) ?? this.invoke(machine, 'init', config));
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
   }
 
   /** Runs the top level only, which is all that a check at submission needs. */
   boot(fuel: number): Fault | undefined {
-    const answer = this.#run(fuel, (machine) => this.#boot(machine) ?? 'null');
+    const answer = this.run(fuel, (machine) => this.bootIn(machine) ?? 'null');
     return answer.kind === 'fault' ? answer : undefined;
   }
 
   async act(observation: unknown, fuel: number): Promise<Reply | Fault> {
-    const answer = this.#run(fuel, (machine) => this.#invoke(machine, 'act', observation));
+    const answer = this.run(fuel, (machine) => this.invoke(machine, 'act', observation));
     if (answer.kind === 'fault') return answer;
     return { kind: 'reply', value: JSON.parse(answer.text), fuel: answer.fuel };
   }
 
   async onResult(result: unknown, fuel: number): Promise<Done | Fault> {
-    const answer = this.#run(fuel, (machine) => this.#invoke(machine, 'onResult', result));
+    const answer = this.run(fuel, (machine) => this.invoke(machine, 'onResult', result));
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
   }
 
   log(): string {
-    const machine = this.#machine;
+    const machine = this.machine;
     if (machine === undefined || machine.trapped) return '';
     machine.fuelLimit = machine.fuelUsed + 1;
     try {
       const result = machine.call('log');
-      return result.error ? '' : machine.context.getString(result.value).slice(0, this.#options.limits.logBytes);
+      return result.error ? '' : machine.context.getString(result.value).slice(0, this.options.limits.logBytes);
     } catch {
       machine.trapped = true;
       return '';
@@ -138,42 +138,42 @@ class WasmAgent implements AgentInstance {
   }
 
   dispose(): void {
-    const machine = this.#machine;
+    const machine = this.machine;
     if (machine === undefined) return;
-    this.#peakMemoryBytes = this.usage.peakMemoryBytes;
-    this.#machine = undefined;
-    this.#release(machine);
+    this.peakMemoryBytes = this.usage.peakMemoryBytes;
+    this.machine = undefined;
+    this.release(machine);
   }
 
   /** The one way into the sandbox: measures fuel, drains promises, and turns every kind of failure into a fault. */
-  #run(
+  private run(
     fuel: number,
     step: (machine: QuickJsMachine) => string | Trouble,
   ): { kind: 'text'; text: string; fuel: number } | Fault {
-    if (this.#failed) return { ...this.#failed, fuel: 0 };
-    const machine = this.#machine;
+    if (this.failed) return { ...this.failed, fuel: 0 };
+    const machine = this.machine;
     if (machine === undefined) return fault('crash', 'the agent has been disposed of', 0);
     const before = machine.fuelUsed;
-    this.#budgetFuel = fuel;
-    this.#peakMemoryBytes = undefined;
+    this.budgetFuel = fuel;
+    this.peakMemoryBytes = undefined;
     machine.fuelLimit = before + fuel;
-    const answer = this.#attempt(machine, step);
+    const answer = this.attempt(machine, step);
     const used = Math.min(machine.fuelUsed - before, fuel);
-    this.#fuel += used;
+    this.fuel += used;
     if (typeof answer === 'string') return { kind: 'text', text: answer, fuel: used };
-    this.#failed = fault(answer.rule, answer.detail, used);
-    return this.#failed;
+    this.failed = fault(answer.rule, answer.detail, used);
+    return this.failed;
   }
 
-  #attempt(machine: QuickJsMachine, step: (machine: QuickJsMachine) => string | Trouble): string | Trouble {
+  private attempt(machine: QuickJsMachine, step: (machine: QuickJsMachine) => string | Trouble): string | Trouble {
     try {
       const answer = step(machine);
-      if (machine.exhausted) return this.#outOfFuel();
+      if (machine.exhausted) return this.outOfFuel();
       return answer;
     } catch (error) {
       // An exception of the host's own engine came through WebAssembly frames; they will never be unwound properly.
       machine.trapped = true;
-      if (machine.exhausted) return this.#outOfFuel();
+      if (machine.exhausted) return this.outOfFuel();
       const message = error instanceof Error ? error.message : String(error);
       if (/call stack/i.test(message)) return trouble('crash', 'InternalError: stack overflow');
       if (machine.memoryDenied) return outOfMemory;
@@ -181,9 +181,9 @@ class WasmAgent implements AgentInstance {
     }
   }
 
-  #boot(machine: QuickJsMachine): Trouble | undefined {
-    const { limits, seed, seat } = this.#options;
-    const sourceBytes = Buffer.byteLength(this.#source);
+  private bootIn(machine: QuickJsMachine): Trouble | undefined {
+    const { limits, seed, seat } = this.options;
+    const sourceBytes = Buffer.byteLength(this.source);
     if (sourceBytes > limits.sourceBytes) {
       return trouble('source_too_large', `the source has ${sourceBytes} bytes, ${limits.sourceBytes} are allowed`);
     }
@@ -193,39 +193,39 @@ class WasmAgent implements AgentInstance {
     const words = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
     machine.call('start', ...[...words, limits.replyBytes, limits.logBytes].map((value) => context.newNumber(value)));
 
-    const found = this.#evaluate(machine);
+    const found = this.evaluate(machine);
     if ('rule' in found) return found;
-    if (!('value' in found)) return this.#explain(machine, found.error);
+    if (!('value' in found)) return this.explain(machine, found.error);
     const bound = machine.call('bind', found.value);
-    if (bound.error) return this.#explain(machine, bound.error);
+    if (bound.error) return this.explain(machine, bound.error);
     return context.dump(bound.value) === true ? undefined : trouble('no_act', noAct);
   }
 
   /** Runs the top level, and answers with whatever holds the agent's functions. */
-  #evaluate(machine: QuickJsMachine): { value: QuickJSHandle } | { error: QuickJSHandle } | Trouble {
-    const code = this.#code(machine);
+  private evaluate(machine: QuickJsMachine): { value: QuickJSHandle } | { error: QuickJSHandle } | Trouble {
+    const code = this.code(machine);
     if ('rule' in code) return code;
     const ran = machine.context.evalCode(code.source, code.name, { type: code.kind });
     if (ran.error) {
-      const why = this.#explain(machine, ran.error);
+      const why = this.explain(machine, ran.error);
       // A module, and whatever it imports, is parsed only now.
       const late = code.kind === 'module' && /^(SyntaxError|Error: Cannot import )/.test(why.detail);
       return late ? { ...why, rule: 'syntax_error' } : why;
     }
-    const drained = this.#drain(machine);
+    const drained = this.drain(machine);
     if (drained) return drained;
     return code.kind === 'global'
       ? machine.context.evalCode(findScriptHandlers, 'find.js')
-      : this.#exports(machine, ran.value);
+      : this.exports(machine, ran.value);
   }
 
   /** What to run. The files of a bundle are modules, its entry too; only a file of its own may be a plain script. */
-  #code(machine: QuickJsMachine): Code | Trouble {
+  private code(machine: QuickJsMachine): Code | Trouble {
     try {
-      const bundle = bundleOf(this.#source);
+      const bundle = bundleOf(this.source);
       if (bundle === undefined) {
-        const kind = this.#parse(machine);
-        return typeof kind === 'string' ? { name: fileName, source: this.#source, kind } : kind;
+        const kind = this.parse(machine);
+        return typeof kind === 'string' ? { name: fileName, source: this.source, kind } : kind;
       }
       machine.modules = modulesOf(bundle);
       const name = moduleRoot + bundle.entry;
@@ -236,10 +236,10 @@ class WasmAgent implements AgentInstance {
   }
 
   /** A module that awaits at its top level evaluates to a promise of its exports, any other to the exports. */
-  #exports(machine: QuickJsMachine, value: QuickJSHandle): { value: QuickJSHandle } | Trouble {
+  private exports(machine: QuickJsMachine, value: QuickJSHandle): { value: QuickJSHandle } | Trouble {
     const state = machine.context.getPromiseState(value);
     if (state.type === 'fulfilled') return { value: state.value };
-    if (state.type === 'rejected') return this.#explain(machine, state.error);
+    if (state.type === 'rejected') return this.explain(machine, state.error);
     return trouble('no_act', 'the top level of the source awaits something that never happens');
   }
 
@@ -247,36 +247,36 @@ class WasmAgent implements AgentInstance {
    * Plain scripts and modules are both welcome, and whatever is a script is run as one. When it is neither, the author
    * most likely meant a module if the source speaks of exports, so that is the error worth showing.
    */
-  #parse(machine: QuickJsMachine): 'global' | 'module' | Trouble {
+  private parse(machine: QuickJsMachine): 'global' | 'module' | Trouble {
     const { context } = machine;
-    const asScript = context.evalCode(this.#source, fileName, { type: 'global', compileOnly: true });
+    const asScript = context.evalCode(this.source, fileName, { type: 'global', compileOnly: true });
     if (!asScript.error) return 'global';
     // A module is only parsed as it runs: the engine's value of a module that was compiled alone is not sound.
-    if (/\b(export|import|await)\b/.test(this.#source)) return 'module';
-    return { ...this.#explain(machine, asScript.error), rule: 'syntax_error' };
+    if (/\b(export|import|await)\b/.test(this.source)) return 'module';
+    return { ...this.explain(machine, asScript.error), rule: 'syntax_error' };
   }
 
-  #invoke(machine: QuickJsMachine, name: 'init' | 'act' | 'onResult', argument: unknown): string | Trouble {
+  private invoke(machine: QuickJsMachine, name: 'init' | 'act' | 'onResult', argument: unknown): string | Trouble {
     const { context } = machine;
     const text = context.newString(JSON.stringify(argument));
     const result = machine.call(name, text);
-    if (result.error) return this.#explain(machine, result.error);
-    const drained = this.#drain(machine);
+    if (result.error) return this.explain(machine, result.error);
+    const drained = this.drain(machine);
     if (drained) return drained;
     let answer = context.getString(result.value);
     if (answer === 'P') {
       const settled = machine.call('settled');
-      if (settled.error) return this.#explain(machine, settled.error);
+      if (settled.error) return this.explain(machine, settled.error);
       answer = context.getString(settled.value);
     }
     // Only `act` has a reply; what the other two return is nobody's business, but what they throw is.
     if (name !== 'act' && !answer.startsWith('E')) return 'null';
-    return this.#readAnswer(machine, answer);
+    return this.readAnswer(machine, answer);
   }
 
-  #readAnswer(machine: QuickJsMachine, answer: string): string | Trouble {
+  private readAnswer(machine: QuickJsMachine, answer: string): string | Trouble {
     const body = answer.slice(1);
-    const { replyBytes } = this.#options.limits;
+    const { replyBytes } = this.options.limits;
     switch (answer[0]) {
       case 'R': {
         if (Buffer.byteLength(body) > replyBytes) return trouble('reply_too_large', `more than ${replyBytes} bytes`);
@@ -295,23 +295,23 @@ class WasmAgent implements AgentInstance {
   }
 
   /** Runs what the agent has put off with promises, on the same fuel as the call that put it off. */
-  #drain(machine: QuickJsMachine): Trouble | undefined {
+  private drain(machine: QuickJsMachine): Trouble | undefined {
     while (machine.runtime.hasPendingJob()) {
       const jobs = machine.runtime.executePendingJobs(64);
-      if (jobs.error) return this.#explain(machine, jobs.error);
+      if (jobs.error) return this.explain(machine, jobs.error);
       // A job that only queues the next one polls too rarely to burn fuel by itself, so each batch costs one tick.
       machine.fuelUsed += 1;
-      if (machine.exhausted) return this.#outOfFuel();
+      if (machine.exhausted) return this.outOfFuel();
     }
     return undefined;
   }
 
-  #outOfFuel(): Trouble {
-    return trouble('out_of_fuel', `stopped after ${this.#budgetFuel} ticks of fuel`);
+  private outOfFuel(): Trouble {
+    return trouble('out_of_fuel', `stopped after ${this.budgetFuel} ticks of fuel`);
   }
 
-  #explain(machine: QuickJsMachine, error: QuickJSHandle): Trouble {
-    if (machine.exhausted) return this.#outOfFuel();
+  private explain(machine: QuickJsMachine, error: QuickJSHandle): Trouble {
+    if (machine.exhausted) return this.outOfFuel();
     const described = machine.call('describe', error);
     const detail = described.error ? 'threw null' : machine.context.getString(described.value);
     return classify(machine, detail);
@@ -332,14 +332,14 @@ export class WasmDriver implements Driver {
   readonly name = driverName;
   readonly version = driverVersion;
   readonly meter = 'fuel';
-  readonly #idle: QuickJsMachine[] = [];
+  private readonly idle: QuickJsMachine[] = [];
 
   async load(source: string, options: LoadOptions): Promise<AgentInstance> {
-    return this.#load(source, options);
+    return this.open(source, options);
   }
 
   async check(source: string, limits: Limits): Promise<SourceCheck> {
-    const agent = await this.#load(source, { seed: 'check', seat: 0, limits });
+    const agent = await this.open(source, { seed: 'check', seat: 0, limits });
     try {
       const failed = agent.boot(limits.initFuel);
       return failed ? { ok: false, rule: failed.rule, detail: failed.detail } : { ok: true };
@@ -350,23 +350,23 @@ export class WasmDriver implements Driver {
 
   /** Prepares machines ahead of the first match. */
   async warm(count: number, limits: Limits): Promise<void> {
-    for (let made = 0; made < count; made += 1) this.#idle.push(await QuickJsMachine.create(limits.memoryBytes));
+    for (let made = 0; made < count; made += 1) this.idle.push(await QuickJsMachine.create(limits.memoryBytes));
   }
 
   async close(): Promise<void> {
-    this.#idle.length = 0;
+    this.idle.length = 0;
   }
 
-  async #load(source: string, options: LoadOptions): Promise<WasmAgent> {
+  private async open(source: string, options: LoadOptions): Promise<WasmAgent> {
     if (options.door) throw noEgress();
     const { memoryBytes } = options.limits;
-    const index = this.#idle.findIndex((machine) => machine.memoryBytes === memoryBytes);
-    const machine = this.#idle.splice(index, index < 0 ? 0 : 1)[0] ?? (await QuickJsMachine.create(memoryBytes));
-    return new WasmAgent(source, options, machine, (used) => this.#takeBack(used));
+    const index = this.idle.findIndex((machine) => machine.memoryBytes === memoryBytes);
+    const machine = this.idle.splice(index, index < 0 ? 0 : 1)[0] ?? (await QuickJsMachine.create(memoryBytes));
+    return new WasmAgent(source, options, machine, (used) => this.takeBack(used));
   }
 
-  #takeBack(machine: QuickJsMachine): void {
+  private takeBack(machine: QuickJsMachine): void {
     // Two serve a match; a few more cover jobs with other limits without hoarding memory.
-    if (this.#idle.length < 4 && machine.rewind()) this.#idle.push(machine);
+    if (this.idle.length < 4 && machine.rewind()) this.idle.push(machine);
   }
 }

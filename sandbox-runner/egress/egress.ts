@@ -25,24 +25,24 @@ type Play = (job: MatchJob, onProgress?: (progress: Progress) => void) => Promis
  * closes it with the match. Names, certificates and secrets are this process's; a sandbox gets a socket, and no more.
  */
 export class Egress {
-  readonly #policy: EgressPolicy;
-  readonly #resolve: Resolve;
-  readonly #nowMs: () => number;
-  readonly #onEntry: (entry: EgressEntry) => void;
-  readonly #authorities: readonly string[];
-  #folder: string | undefined;
+  private readonly policy: EgressPolicy;
+  private readonly resolve: Resolve;
+  private readonly nowMs: () => number;
+  private readonly onEntry: (entry: EgressEntry) => void;
+  private readonly authorities: readonly string[];
+  private folder: string | undefined;
 
   constructor(policy: EgressPolicy, ports: EgressPorts = {}) {
-    this.#policy = policy;
-    this.#resolve = ports.resolve ?? ((host) => lookup(host, { all: true, verbatim: true }));
-    this.#nowMs = ports.nowMs ?? (() => performance.now());
-    this.#onEntry = ports.onEntry ?? (() => {});
-    this.#authorities = [...rootCertificates, ...policy.authorities];
+    this.policy = policy;
+    this.resolve = ports.resolve ?? ((host) => lookup(host, { all: true, verbatim: true }));
+    this.nowMs = ports.nowMs ?? (() => performance.now());
+    this.onEntry = ports.onEntry ?? (() => {});
+    this.authorities = [...rootCertificates, ...policy.authorities];
   }
 
   /** Plays a match with `play`, its agents with what they were granted. */
   async play(job: MatchJob, onProgress: ((progress: Progress) => void) | undefined, play: Play): Promise<MatchRecord> {
-    const known = this.#policy.agents;
+    const known = this.policy.agents;
     const grants = job.agents.map(({ agentId = '' }) => (Object.hasOwn(known, agentId) ? known[agentId] : undefined));
     if (grants.every((grant) => grant === undefined)) return play(job, onProgress);
     const guests = job.agents.map((agent, seat) => ({ agent, seat, grant: grants[seat] }));
@@ -60,7 +60,7 @@ export class Egress {
         doors.push(grant && (await this.open(caller, grant, heard)));
       }
       const agents = job.agents.map((agent, seat) => ({ ...agent, door: doors[seat]?.door }));
-      const limits = { ...this.#policy.limits, ...job.limits };
+      const limits = { ...this.policy.limits, ...job.limits };
       const record = await play({ ...job, agents, limits }, onProgress);
       // What is still under way is cut off now, so that it is in the sums.
       await closeAll();
@@ -76,19 +76,19 @@ export class Egress {
 
   /** A proxy on a socket of its own, for one agent. */
   async open(caller: Caller, grant: Grant, heard: (entry: EgressEntry) => void = () => {}) {
-    const folder = this.#ensureFolder();
+    const folder = this.ensureFolder();
     const socket = join(folder, `${randomBytes(8).toString('hex')}.sock`);
-    const { secrets, logFile } = this.#policy;
+    const { secrets, logFile } = this.policy;
     const proxy = await EgressProxy.listen(socket, {
       caller,
       grant,
       secrets,
-      authorities: this.#authorities,
-      resolve: this.#resolve,
-      nowMs: this.#nowMs,
+      authorities: this.authorities,
+      resolve: this.resolve,
+      nowMs: this.nowMs,
       onEntry: (entry) => {
         heard(entry);
-        this.#onEntry(entry);
+        this.onEntry(entry);
         if (logFile) appendFileSync(logFile, `${JSON.stringify(entry)}\n`, { mode: 0o600 });
       },
     });
@@ -101,17 +101,17 @@ export class Egress {
   }
 
   close(): void {
-    if (this.#folder) rmSync(this.#folder, { recursive: true, force: true });
-    this.#folder = undefined;
+    if (this.folder) rmSync(this.folder, { recursive: true, force: true });
+    this.folder = undefined;
   }
 
   /** Passable for the users of the sandboxes, who find nothing in it that is not theirs. */
-  #ensureFolder(): string {
-    if (this.#folder) return this.#folder;
+  private ensureFolder(): string {
+    if (this.folder) return this.folder;
     const folder = mkdtempSync(join(tmpdir(), 'agon-egress-'));
-    writeFileSync(join(folder, 'authorities.pem'), this.#authorities.join('\n'), { mode: 0o644 });
+    writeFileSync(join(folder, 'authorities.pem'), this.authorities.join('\n'), { mode: 0o644 });
     chmodSync(folder, 0o711);
-    this.#folder = folder;
+    this.folder = folder;
     return folder;
   }
 }

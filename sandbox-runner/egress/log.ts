@@ -30,15 +30,15 @@ const elsewhere = { host: '(elsewhere)', port: 0 };
 
 /** The sums of one seat, by place. */
 export class Account {
-  readonly #places = new Map<string, EgressUsage>();
+  private readonly places = new Map<string, EgressUsage>();
 
   add({ host, port, verdict, bytesIn, bytesOut }: EgressEntry): void {
     const asked = host === '' ? { host: '(malformed)', port: 0 } : { host, port };
-    const known = this.#places.has(`${asked.host}:${asked.port}`) || this.#places.size < placesMax;
+    const known = this.places.has(`${asked.host}:${asked.port}`) || this.places.size < placesMax;
     const place = known ? asked : elsewhere;
     const key = `${place.host}:${place.port}`;
-    const before = this.#places.get(key) ?? { ...place, requests: 0, refused: 0, bytesIn: 0, bytesOut: 0 };
-    this.#places.set(key, {
+    const before = this.places.get(key) ?? { ...place, requests: 0, refused: 0, bytesIn: 0, bytesOut: 0 };
+    this.places.set(key, {
       ...before,
       requests: before.requests + 1,
       refused: before.refused + (verdict === 'refused' ? 1 : 0),
@@ -49,7 +49,7 @@ export class Account {
 
   /** In the order of their names: which request ended first is nobody's business. */
   sums(): readonly EgressUsage[] {
-    return [...this.#places].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, usage]) => usage);
+    return [...this.places].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, usage]) => usage);
   }
 }
 

@@ -62,117 +62,120 @@ class Visit {
  * resolves names itself, connects only to what its grant allows, follows no redirect, and counts and logs all of it.
  */
 export class EgressProxy {
-  readonly #options: ProxyOptions;
-  readonly #server: Server;
-  readonly #visits = new Set<Visit>();
-  readonly #sockets = new Set<Socket>();
-  readonly #secretForms: readonly Buffer[];
-  #count = 0;
-  #endedIn = 0;
-  #endedOut = 0;
+  private readonly options: ProxyOptions;
+  private readonly server: Server;
+  private readonly visits = new Set<Visit>();
+  private readonly sockets = new Set<Socket>();
+  private readonly secretForms: readonly Buffer[];
+  private count = 0;
+  private endedIn = 0;
+  private endedOut = 0;
 
   private constructor(options: ProxyOptions) {
-    this.#options = options;
-    this.#secretForms = [...options.secrets.values()]
+    this.options = options;
+    this.secretForms = [...options.secrets.values()]
       .flatMap((value) => [value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value), btoa(value)])
       .map((form) => Buffer.from(form, 'latin1'));
     const { headerBytes, headMs, connections } = options.grant.caps;
-    this.#server = createServer({
+    this.server = createServer({
       maxHeaderSize: headerBytes,
       headersTimeout: headMs,
       requestTimeout: 0,
       connectionsCheckingInterval: Math.min(1_000, Math.ceil(headMs / 2)),
       requireHostHeader: false,
     });
-    this.#server.maxConnections = connections;
+    this.server.maxConnections = connections;
     // What follows a request on its connection is not looked at.
-    this.#server.maxRequestsPerSocket = 1;
-    this.#server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
+    this.server.maxRequestsPerSocket = 1;
+    this.server.on('connection', (socket: Socket) => {
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
     });
-    this.#server.on('request', (request, response) => void this.#serve(request, response));
-    this.#server.on('connect', (request, socket, head) => void this.#tunnel(request, socket, head));
-    this.#server.on('upgrade', (request, socket) => {
-      this.#refuseBare(
-        this.#begin(request.method),
+    this.server.on('request', (request, response) => void this.serve(request, response));
+    this.server.on('connect', (request, socket, head) => void this.tunnel(request, socket, head));
+    this.server.on('upgrade', (request, socket) => {
+      this.refuseBare(
+        this.begin(request.method),
         socket,
         new Refusal('BAD_REQUEST', 400, 'Protocols are not changed here.'),
       );
     });
-    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#misread(error, socket));
-    this.#server.on('drop', () => {
-      const visit = this.#begin('');
-      this.#end(visit, 503, new Refusal('TOO_MANY_CONNECTIONS', 503, `No more than ${connections} at a time.`));
+    this.server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.misread(error, socket));
+    this.server.on('drop', () => {
+      const visit = this.begin('');
+      this.end(visit, 503, new Refusal('TOO_MANY_CONNECTIONS', 503, `No more than ${connections} at a time.`));
     });
   }
 
   static async listen(path: string, options: ProxyOptions): Promise<EgressProxy> {
     const proxy = new EgressProxy(options);
     await new Promise<void>((resolve, reject) => {
-      proxy.#server.once('error', reject).listen(path, resolve);
+      proxy.server.once('error', reject).listen(path, resolve);
     });
     return proxy;
   }
 
   /** Cuts off whatever is under way. */
   async close(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     const over = new Refusal('CLOSED', 503, 'The match is over.');
     // Ended here and now, so that all of it is in the sums when this returns.
-    for (const visit of [...this.#visits]) {
+    for (const visit of [...this.visits]) {
       visit.break(over);
-      this.#end(visit, over.status, over);
+      this.end(visit, over.status, over);
     }
     // Also those that the server has handed over to a tunnel, or that an agent keeps half open.
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.sockets) socket.destroy();
     await closed;
   }
 
-  #begin(method = ''): Visit {
-    const visit = new Visit(method.slice(0, 20), this.#options.nowMs());
-    this.#visits.add(visit);
-    this.#count += 1;
+  private begin(method = ''): Visit {
+    const visit = new Visit(method.slice(0, 20), this.options.nowMs());
+    this.visits.add(visit);
+    this.count += 1;
     return visit;
   }
 
-  #end(visit: Visit, status: number, refusal?: Refusal): void {
-    if (!this.#visits.delete(visit)) return;
+  private end(visit: Visit, status: number, refusal?: Refusal): void {
+    if (!this.visits.delete(visit)) return;
     clearTimeout(visit.timer);
     visit.wire?.destroy();
     const { bytesIn, bytesOut, wanted, method, startedMs } = visit;
-    this.#endedIn += bytesIn;
-    this.#endedOut += bytesOut;
+    this.endedIn += bytesIn;
+    this.endedOut += bytesOut;
     // Who keeps on asking after the last allowed request is told so, but fills no log with it.
-    if (this.#count > this.#options.grant.caps.requests + 1) return;
-    this.#options.onEntry({
-      ...this.#options.caller,
+    if (this.count > this.options.grant.caps.requests + 1) return;
+    this.options.onEntry({
+      ...this.options.caller,
       method,
       host: wanted?.host ?? '',
       port: wanted?.port ?? 0,
-      path: this.#redact(wanted?.path ?? ''),
+      path: this.redact(wanted?.path ?? ''),
       verdict: visit.wire ? 'allowed' : 'refused',
       code: refusal?.code ?? '',
       status,
       bytesIn,
       bytesOut,
-      durationMs: Math.round(this.#options.nowMs() - startedMs),
+      durationMs: Math.round(this.options.nowMs() - startedMs),
     });
   }
 
   /** Everything that a request and a tunnel have in common, up to the open connection. */
-  async #reach(visit: Visit, request: IncomingMessage): Promise<{ rule: Rule; upstream: Socket; target: Wanted }> {
-    const { grant, resolve, authorities } = this.#options;
+  private async reach(
+    visit: Visit,
+    request: IncomingMessage,
+  ): Promise<{ rule: Rule; upstream: Socket; target: Wanted }> {
+    const { grant, resolve, authorities } = this.options;
     const { requests, connectMs, totalMs } = grant.caps;
     const { signal } = visit.abort;
     visit.timer = setTimeout(() => visit.break(tooSlow(`longer than ${totalMs} ms`)), totalMs);
-    if (this.#count > requests)
+    if (this.count > requests)
       throw new Refusal('TOO_MANY_REQUESTS', 429, `${requests} requests are all that is allowed.`);
     assertFraming(request);
     const target = wantedOf(visit.method, request.url ?? '');
     visit.wanted = target;
     const rule = ruleFor(grant, target);
-    this.#assertRoom(0);
+    this.assertRoom(0);
     const { address, family } = await addressOf(target.host, rule.allowPrivate === true, resolve);
     signal.throwIfAborted();
     const port = rule.upgrade ? rule.port : target.port;
@@ -192,16 +195,16 @@ export class EgressProxy {
     }
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const visit = this.#begin(request.method);
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const visit = this.begin(request.method);
     response.shouldKeepAlive = false;
     for (const side of [request, response]) side.on('error', () => {});
     response.on('close', () => visit.break(gone()));
     let status = 0;
     try {
-      this.#assertRoom(Number(request.headers['content-length'] ?? 0));
-      const { rule, upstream, target } = await this.#reach(visit, request);
-      const answer = await this.#ask(visit, rule, upstream, target, request);
+      this.assertRoom(Number(request.headers['content-length'] ?? 0));
+      const { rule, upstream, target } = await this.reach(visit, request);
+      const answer = await this.ask(visit, rule, upstream, target, request);
       answer.on('error', (error) => visit.break(error));
       status = answer.statusCode ?? 502;
       const secret = rule.headers !== undefined;
@@ -212,18 +215,18 @@ export class EgressProxy {
           'The answer is compressed, so that nobody could tell whether it shows a secret.',
         );
       }
-      const head = endToEnd(answer.rawHeaders).flatMap(([name, value]) => [name, this.#redact(value)]);
+      const head = endToEnd(answer.rawHeaders).flatMap(([name, value]) => [name, this.redact(value)]);
       response.writeHead(status, head);
-      const meter = this.#meter(visit, () => this.#assertIn());
+      const meter = this.meter(visit, () => this.assertIn());
       // The agent's side stays open whatever happens: first it is written down, then the agent may notice.
-      await pipeline(answer, meter, blotting(this.#secretForms), response, { end: false });
+      await pipeline(answer, meter, blotting(this.secretForms), response, { end: false });
       response.end();
       await finished(response);
-      this.#end(visit, status);
+      this.end(visit, status);
     } catch (error) {
       const refusal = visit.cause(error);
       const cut = response.headersSent || response.destroyed;
-      this.#end(visit, (cut && status) || refusal.status, refusal);
+      this.end(visit, (cut && status) || refusal.status, refusal);
       if (cut) {
         response.destroy();
         return;
@@ -236,14 +239,14 @@ export class EgressProxy {
   }
 
   /** Sends the request on, in the proxy's own words, and waits for the head of the answer. */
-  async #ask(
+  private async ask(
     visit: Visit,
     rule: Rule,
     upstream: Socket,
     target: Wanted,
     request: IncomingMessage,
   ): Promise<IncomingMessage> {
-    const { caps } = this.#options.grant;
+    const { caps } = this.options.grant;
     const secure = rule.upgrade !== undefined;
     const port = secure ? rule.port : target.port;
     const headers: Record<string, string | string[]> = {};
@@ -257,7 +260,7 @@ export class EgressProxy {
       // What is compressed cannot be searched for the secret.
       headers['accept-encoding'] = 'identity';
       for (const [name, text] of Object.entries(rule.headers)) {
-        headers[name.toLowerCase()] = fillSecrets(text, this.#options.secrets);
+        headers[name.toLowerCase()] = fillSecrets(text, this.options.secrets);
       }
     }
     const { pathname, search } = new URL(request.url ?? '');
@@ -279,7 +282,7 @@ export class EgressProxy {
     });
     const sent = pipeline(
       request,
-      this.#meter(visit, (chunk) => this.#assertRoom(chunk.length)),
+      this.meter(visit, (chunk) => this.assertRoom(chunk.length)),
       outgoing,
     );
     // An upstream may well answer before it has read everything.
@@ -287,52 +290,52 @@ export class EgressProxy {
     return answered;
   }
 
-  async #tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
-    const visit = this.#begin('CONNECT');
+  private async tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+    const visit = this.begin('CONNECT');
     for (const end of ['error', 'close']) client.on(end, () => visit.break(gone()));
     let status = 0;
     try {
-      const { upstream } = await this.#reach(visit, request);
-      const { idleMs } = this.#options.grant.caps;
+      const { upstream } = await this.reach(visit, request);
+      const { idleMs } = this.options.grant.caps;
       upstream.setTimeout(idleMs, () => visit.break(tooSlow(`nothing for ${idleMs} ms`)));
       upstream.on('error', (error) => visit.break(error));
       client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
       status = 200;
-      this.#assertRoom(head.length);
+      this.assertRoom(head.length);
       if (head.length > 0) upstream.write(head);
       await Promise.all([
         pipeline(
           client,
-          this.#meter(visit, (chunk) => this.#assertRoom(chunk.length)),
+          this.meter(visit, (chunk) => this.assertRoom(chunk.length)),
           upstream,
         ),
         pipeline(
           upstream,
-          this.#meter(visit, () => this.#assertIn()),
+          this.meter(visit, () => this.assertIn()),
           client,
         ),
       ]);
-      this.#end(visit, status);
+      this.end(visit, status);
     } catch (error) {
       const refusal = visit.cause(error);
-      if (status === 0) this.#refuseBare(visit, client, refusal);
+      if (status === 0) this.refuseBare(visit, client, refusal);
       else client.destroy();
-      this.#end(visit, status, refusal.code === 'EGRESS.GONE' ? undefined : refusal);
+      this.end(visit, status, refusal.code === 'EGRESS.GONE' ? undefined : refusal);
     }
   }
 
   /** For callers that have no response object: the answer is written by hand, and the connection ends with it. */
-  #refuseBare(visit: Visit, socket: Duplex, refusal: Refusal): void {
+  private refuseBare(visit: Visit, socket: Duplex, refusal: Refusal): void {
     const body = explain(refusal);
     const fields = { ...explained(refusal), 'content-length': Buffer.byteLength(body) };
     const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
     socket.on('error', () => {});
     if (socket.writable) socket.end([`HTTP/1.1 ${refusal.status} Refused`, ...lines, '', body].join('\r\n'));
     else socket.destroy();
-    this.#end(visit, refusal.status, refusal);
+    this.end(visit, refusal.status, refusal);
   }
 
-  #misread(error: NodeJS.ErrnoException, socket: Duplex): void {
+  private misread(error: NodeJS.ErrnoException, socket: Duplex): void {
     // Once the proxy has said its last word, or the agent has gone, there is nothing left to misread.
     if (!/^(HPE_|ERR_HTTP_REQUEST_TIMEOUT)/.test(error.code ?? '') || socket.writableEnded || !socket.writable) {
       socket.destroy();
@@ -340,34 +343,34 @@ export class EgressProxy {
     }
     const refusal =
       error.code === 'HPE_HEADER_OVERFLOW'
-        ? new Refusal('HEADERS_TOO_LARGE', 431, `A head has at most ${this.#options.grant.caps.headerBytes} bytes.`)
+        ? new Refusal('HEADERS_TOO_LARGE', 431, `A head has at most ${this.options.grant.caps.headerBytes} bytes.`)
         : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
           ? tooSlow('the head did not arrive')
           : new Refusal('BAD_REQUEST', 400, `That is no request of HTTP/1.1 (${error.code ?? 'unknown'}).`);
-    this.#refuseBare(this.#begin(''), socket, refusal);
+    this.refuseBare(this.begin(''), socket, refusal);
   }
 
-  #total(key: 'bytesIn' | 'bytesOut'): number {
-    const ended = key === 'bytesIn' ? this.#endedIn : this.#endedOut;
-    return [...this.#visits].reduce((sum, visit) => sum + visit[key], ended);
+  private total(key: 'bytesIn' | 'bytesOut'): number {
+    const ended = key === 'bytesIn' ? this.endedIn : this.endedOut;
+    return [...this.visits].reduce((sum, visit) => sum + visit[key], ended);
   }
 
-  #assertRoom(moreBytes: number): void {
-    const { bytesOut } = this.#options.grant.caps;
-    if (this.#total('bytesOut') + moreBytes > bytesOut) {
+  private assertRoom(moreBytes: number): void {
+    const { bytesOut } = this.options.grant.caps;
+    if (this.total('bytesOut') + moreBytes > bytesOut) {
       throw new Refusal('BYTES_OUT', 413, `No more than ${bytesOut} bytes may be sent in a match.`);
     }
-    this.#assertIn();
+    this.assertIn();
   }
 
-  #assertIn(): void {
-    const { bytesIn } = this.#options.grant.caps;
-    if (this.#total('bytesIn') > bytesIn) {
+  private assertIn(): void {
+    const { bytesIn } = this.options.grant.caps;
+    if (this.total('bytesIn') > bytesIn) {
       throw new Refusal('BYTES_IN', 429, `No more than ${bytesIn} bytes may be received in a match.`);
     }
   }
 
-  #meter(visit: Visit, assert: (chunk: Buffer) => void): Transform {
+  private meter(visit: Visit, assert: (chunk: Buffer) => void): Transform {
     return new Transform({
       transform(chunk: Buffer, _encoding, done) {
         try {
@@ -381,8 +384,8 @@ export class EgressProxy {
     });
   }
 
-  #redact(text: string): string {
-    return blot(Buffer.from(text, 'latin1'), this.#secretForms).toString('latin1');
+  private redact(text: string): string {
+    return blot(Buffer.from(text, 'latin1'), this.secretForms).toString('latin1');
   }
 }
 

@@ -20,7 +20,7 @@ export const authorisationFaults: readonly Fault[] = [
     [
       'tell the private half of a signing key',
       "return { kty, crv, x, kid, alg: ALGORITHM, use: 'sig' } as JWK;",
-      "return { ...this.#keys?.[0]?.jwk, kty, crv, x, kid, alg: ALGORITHM, use: 'sig' } as JWK;",
+      "return { ...this.keys?.[0]?.jwk, kty, crv, x, kid, alg: ALGORITHM, use: 'sig' } as JWK;",
     ],
   ]),
   ...faultsOf('services/sessions/decider.ts', 'services/sessions/sessions.spec.ts', [

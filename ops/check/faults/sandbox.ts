@@ -36,8 +36,8 @@ export const sandboxFaults: readonly Fault[] = [
     ],
     [
       'keep the value that the agent sent for a secret header',
-      'headers[name.toLowerCase()] = fillSecrets(text, this.#options.secrets);',
-      'headers[name.toLowerCase()] ??= fillSecrets(text, this.#options.secrets);',
+      'headers[name.toLowerCase()] = fillSecrets(text, this.options.secrets);',
+      'headers[name.toLowerCase()] ??= fillSecrets(text, this.options.secrets);',
     ],
   ]),
   ...faultsOf('sandbox-runner/egress/message.ts', 'sandbox-runner/egress/egress.spec.ts', [

@@ -32,7 +32,7 @@ export class RedisLimits implements RateLimits, Quotas {
       const args = claims.flatMap(({ max, known, keepMs }) => [max, known, keepMs]);
       const [refused, used] = (await this.redis.eval(CLAIM, keys.length, ...keys, ...args)) as [number, number];
       const full = claims[refused - 1];
-      return full ? { ok: false, name: full.name, used } : { ok: true, release: () => this.#release(keys.splice(0)) };
+      return full ? { ok: false, name: full.name, used } : { ok: true, release: () => this.release(keys.splice(0)) };
     } catch (error) {
       this.onLost(error);
       return this.alone.claim(claims);
@@ -40,7 +40,7 @@ export class RedisLimits implements RateLimits, Quotas {
   }
 
   /** What cannot be given back is forgotten in time. */
-  async #release(keys: readonly string[]): Promise<void> {
+  private async release(keys: readonly string[]): Promise<void> {
     await this.redis.eval(RELEASE, keys.length, ...keys).catch(this.onLost);
   }
 }

@@ -14,37 +14,37 @@ const PERSON_ID = /^[0-9a-f-]{36}$/;
  * erases: the sealed file may have been copied to who knows where.
  */
 export class FileVault implements Vault {
-  readonly #people: string;
-  readonly #keys: string;
-  readonly #index: string;
+  private readonly people: string;
+  private readonly keys: string;
+  private readonly index: string;
 
   constructor(folder: { readonly people: string; readonly keys: string }) {
-    [this.#people, this.#keys, this.#index] = [folder.people, folder.keys, join(folder.people, 'index')];
-    for (const path of [this.#people, this.#keys, this.#index]) mkdirSync(path, { recursive: true, mode: 0o700 });
+    [this.people, this.keys, this.index] = [folder.people, folder.keys, join(folder.people, 'index')];
+    for (const path of [this.people, this.keys, this.index]) mkdirSync(path, { recursive: true, mode: 0o700 });
   }
 
   async read(personId: string): Promise<Person | undefined> {
-    const key = await this.#key(personId);
-    const sealed = await contentOf(this.#file(personId));
+    const key = await this.key(personId);
+    const sealed = await contentOf(this.file(personId));
     if (!key || !sealed) return undefined;
     return personSchema.parse(JSON.parse(unseal(key, personId, sealed).toString()));
   }
 
   async write(personId: string, person: Person): Promise<void> {
-    const known = await this.#key(personId);
+    const known = await this.key(personId);
     const key = known ?? randomBytes(KEY_BYTES);
     const before = known && (await this.read(personId));
-    if (!known) await replace(join(this.#keys, personId), key);
-    await replace(this.#file(personId), seal(key, personId, Buffer.from(JSON.stringify(person))));
-    for (const identity of person.identities) await replace(await this.#entry(identity), Buffer.from(personId));
+    if (!known) await replace(join(this.keys, personId), key);
+    await replace(this.file(personId), seal(key, personId, Buffer.from(JSON.stringify(person))));
+    for (const identity of person.identities) await replace(await this.entry(identity), Buffer.from(personId));
     for (const { issuer, subject } of before?.identities ?? []) {
       const stays = person.identities.some((each) => each.issuer === issuer && each.subject === subject);
-      if (!stays) await rm(await this.#entry({ issuer, subject }), { force: true });
+      if (!stays) await rm(await this.entry({ issuer, subject }), { force: true });
     }
   }
 
   async find(identity: Identity): Promise<string | undefined> {
-    return (await contentOf(await this.#entry(identity)))?.toString();
+    return (await contentOf(await this.entry(identity)))?.toString();
   }
 
   async erase(personId: string): Promise<void> {
@@ -53,32 +53,32 @@ export class FileVault implements Vault {
       if (isAgonError(error, 'VAULT.UNREADABLE')) return undefined;
       throw error;
     });
-    const key = join(this.#keys, personId);
-    if (await this.#key(personId)) await overwrite(key, randomBytes(KEY_BYTES));
+    const key = join(this.keys, personId);
+    if (await this.key(personId)) await overwrite(key, randomBytes(KEY_BYTES));
     await rm(key, { force: true });
-    await rm(this.#file(personId), { force: true });
-    for (const identity of person?.identities ?? []) await rm(await this.#entry(identity), { force: true });
+    await rm(this.file(personId), { force: true });
+    for (const identity of person?.identities ?? []) await rm(await this.entry(identity), { force: true });
   }
 
-  #file(personId: string): string {
-    if (PERSON_ID.test(personId)) return join(this.#people, personId);
+  private file(personId: string): string {
+    if (PERSON_ID.test(personId)) return join(this.people, personId);
     throw new AgonError('VAULT.UNKNOWN', 'This is not the id of a person.');
   }
 
-  async #key(personId: string): Promise<Buffer | undefined> {
-    this.#file(personId);
-    const key = await contentOf(join(this.#keys, personId));
+  private async key(personId: string): Promise<Buffer | undefined> {
+    this.file(personId);
+    const key = await contentOf(join(this.keys, personId));
     return key?.length === KEY_BYTES ? key : undefined;
   }
 
   /** Found by a keyed hash: the names of the files tell nobody who is vouched for by whom. */
-  async #entry({ issuer, subject }: Identity): Promise<string> {
-    const path = join(this.#keys, 'index');
+  private async entry({ issuer, subject }: Identity): Promise<string> {
+    const path = join(this.keys, 'index');
     const key = (await contentOf(path)) ?? (await first(path, randomBytes(KEY_BYTES)));
     const name = createHmac('sha256', key)
       .update(JSON.stringify([issuer, subject]))
       .digest('hex');
-    return join(this.#index, name);
+    return join(this.index, name);
   }
 }
 
