@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { execPath } from 'node:process';
 import { afterAll, describe, expect, it } from 'vitest';
 import { temporaryFolder } from '../ops/e2e/agon.contract.js';
-import { packageRoot } from '../ops/version.js';
+import { packageRoot } from '../services/runtime/package.js';
 import { pythonWithSdk, sdkFolder, whyNoPython } from './python/python.contract.js';
 
 const folder = temporaryFolder();

@@ -5,8 +5,8 @@ import { createServer, connect as dial, type Server, type Socket } from 'node:ne
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ownCertificate } from '../gateway/eventstore/certificate.js';
 import { run, type Served, serve, temporaryFolder } from '../ops/e2e/agon.contract.js';
-import { ownCertificate } from '../ops/embedded/certificate.js';
 
 interface Line {
   readonly event: string;

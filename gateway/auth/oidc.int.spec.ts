@@ -8,8 +8,8 @@ import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
-import { packageRoot } from '../../ops/version.js';
 import { manualClock } from '../../services/kernel/index.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { type KeyRing, Tokens } from './tokens.js';
 import { fromBase32, totpAt } from './totp.js';
 

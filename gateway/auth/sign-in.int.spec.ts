@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CryptoKey, createLocalJWKSet, importJWK, jwtVerify, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { folderLayout } from '../../ops/embedded/data-folder.js';
-import { identitiesFrom } from '../../ops/embedded/identity.js';
 import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { Folds, manualClock } from '../../services/kernel/index.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
 import { Directory } from './directory.js';
+import { identitiesFrom } from './identities.js';
 import type { SigningKey } from './tokens.js';
 import { fromBase32, totpAt } from './totp.js';
 

@@ -1,11 +1,11 @@
 import { credentials, Metadata, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { localArena } from '../../ops/embedded/work.js';
 import { ArenaServiceClient, type WatchMatchResponse } from '../../proto/gen/agon/runner/v1/runner.js';
 import { HealthClient } from '../../proto/gen/grpc/health/v1/health.js';
 import type { Serving } from '../../proto/serve.js';
 import { errorOf, grpcStatusOf, refusal } from '../../proto/status.js';
 import { GrpcArena, signedReport, type WorkOrder } from '../../sandbox-runner/index.js';
+import { localArena } from '../../services/arena/part.js';
 import { AgonError, newSigningKey, randomIds, runnerIdOf, type SigningKey } from '../../services/kernel/index.js';
 import { arenaPortContract, recordOf } from './arena-port.contract.js';
 import { openScene, RUNNER_TOKEN, type Scene } from './scene.contract.js';

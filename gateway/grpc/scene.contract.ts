@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { followWork } from '../../ops/embedded/work.js';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { MemoryCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { type ArenaEvent, ProposeMatch, WorkQueue } from '../../services/arena/index.js';
+import { followWork } from '../../services/arena/part.js';
 import { contexts } from '../../services/index.js';
 import {
   type Actor,

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { run } from '../../ops/e2e/agon.contract.js';
-import { courierPorts, followWebhooks } from '../../ops/embedded/webhooks.js';
 import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { MemoryCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { Folds } from '../../services/kernel/index.js';
+import { courierPorts, followWebhooks } from '../webhooks/dispatcher.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-feeds-'));
 let arena: Arena;

@@ -2,10 +2,10 @@ import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { argv, stderr, stdin, stdout } from 'node:process';
 import { createInterface } from 'node:readline';
+import { check, isOwn } from '../../gateway/eventstore/endpoint.js';
 import { serveEventStore } from '../../gateway/eventstore/server.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { randomIds, systemClock } from '../../services/kernel/index.js';
-import { check, isOwn } from '../embedded/eventstore.js';
 
 // Started by the cluster benchmark: every line on stdin asks for an empty log behind a door; the answer is its port.
 const [folder = ''] = argv.slice(2);

@@ -4,7 +4,7 @@ import db, { type JSONType } from '@eventstore/db-client';
 import { contentId, toWire } from '../../proto/eventstore.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { NO_STREAM, type SealedEvent } from '../../services/kernel/index.js';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { type Child, startChild } from './child.js';
 import { withFolder } from './folders.js';
 import { type BenchOptions, type Contender, type Figures, figures, type Report, race, ratio } from './rounds.js';

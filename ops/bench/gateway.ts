@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { env, execPath } from 'node:process';
 import { createInterface } from 'node:readline';
 import { AgonError } from '../../services/kernel/index.js';
-import { nodeFlags, packageRoot } from '../version.js';
+import { nodeFlags, packageRoot } from '../../services/runtime/package.js';
 import { load, type Shot } from './load.js';
 import { play } from './play.js';
 import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';

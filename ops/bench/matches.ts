@@ -1,5 +1,5 @@
 import { Cells, codeDigest, houseAgentSource, type MatchAgent } from '../../sandbox-runner/index.js';
-import { packageRoot } from '../../services/adapters/compiled.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { startChild } from './child.js';
 import { installKaggle } from './peers.js';
 import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';

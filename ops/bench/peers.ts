@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { execPath, stderr } from 'node:process';
-import { packageRoot } from '../../services/adapters/compiled.js';
 import { AgonError } from '../../services/kernel/index.js';
+import { packageRoot } from '../../services/runtime/package.js';
 
 /** The peers have a package of their own, so that nobody installs them to use Agon. */
 const folder = join(packageRoot, 'ops', 'bench');

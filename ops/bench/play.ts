@@ -13,7 +13,6 @@ import { noLimits } from '../../gateway/plans.js';
 import { type Outside, Table } from '../../sandbox-runner/index.js';
 import { play as playAs } from '../../sdk/typescript/index.js';
 import { IssueApiKey, RegisterOwner } from '../../services/accounts/index.js';
-import { packageRoot } from '../../services/adapters/compiled.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { RegisterExternalAgent } from '../../services/agents/index.js';
@@ -30,6 +29,7 @@ import {
   SYSTEM,
   systemClock,
 } from '../../services/kernel/index.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { type BenchOptions, figures, type Report, race, ratio, thousands } from './rounds.js';
 
 const IN_FLIGHT = 64;

@@ -1,8 +1,7 @@
 import { execPath } from 'node:process';
-import { compiled } from '../../services/adapters/compiled.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { storeLimits } from '../../services/kernel/index.js';
-import { nodeFlags } from '../version.js';
+import { compiled, nodeFlags } from '../../services/runtime/package.js';
 import { startChild } from './child.js';
 import { withFolder } from './folders.js';
 import { writeHistory } from './history.js';

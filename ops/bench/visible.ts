@@ -3,18 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { openDatabase } from '../../projections/sinks/database.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
-import {
-  type Command,
-  createHandle,
-  derivedId,
-  type Handled,
-  newMeta,
-  parseConfig,
-  SYSTEM,
-} from '../../services/kernel/index.js';
+import { type Command, createHandle, derivedId, type Handled, newMeta, SYSTEM } from '../../services/kernel/index.js';
+import { parseConfig } from '../../services/runtime/settings.js';
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
-import { startArena } from '../embedded/arena.js';
 import { startCluster } from '../engines/cluster.js';
+import { startArena } from '../run/arena.js';
 import { withFolder } from './folders.js';
 import type { BenchOptions, Report } from './rounds.js';
 

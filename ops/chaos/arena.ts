@@ -8,6 +8,7 @@ import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { ProposeMatch, WorkQueue } from '../../services/arena/index.js';
+import { followWork } from '../../services/arena/part.js';
 import { contexts } from '../../services/index.js';
 import {
   type Command,
@@ -20,10 +21,9 @@ import {
   randomIds,
   SYSTEM,
 } from '../../services/kernel/index.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
+import { runPolicy } from '../../services/runtime/policies.js';
 import { GrantCredits } from '../../services/wallet/index.js';
-import { folderLayout } from '../embedded/data-folder.js';
-import { runPolicy } from '../embedded/policies.js';
-import { followWork } from '../embedded/work.js';
 import type { ArenaLine } from './runner.js';
 
 // Started by the chaos run: a write side with its log, policies and the door for runners, and matches to be played.

@@ -6,8 +6,8 @@ import { upcast } from '../../projections/views.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { type ArenaEvent, isAuthentic } from '../../services/arena/index.js';
 import type { DomainEvent, RecordedEvent } from '../../services/kernel/index.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
 import { verifyStore } from '../cli/verify.js';
-import { folderLayout } from '../embedded/data-folder.js';
 import { readLog } from './checks.js';
 
 export interface Outcomes {

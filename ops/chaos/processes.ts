@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process, { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
-import { compiled, packageRoot } from '../../services/adapters/compiled.js';
+import { compiled, packageRoot } from '../../services/runtime/package.js';
 import type { ArenaLine } from './runner.js';
 
 /** A process of a chaos run, which does not outlive it. */

@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process';
 import process, { execPath } from 'node:process';
 import { auditMoney } from '../../projections/balances/audit.js';
 import { upcast } from '../../projections/views.js';
-import { compiled } from '../../services/adapters/compiled.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import type { RecordedEvent } from '../../services/kernel/index.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
+import { compiled } from '../../services/runtime/package.js';
 import { withFolder } from '../bench/folders.js';
 import { verifyStore } from '../cli/verify.js';
-import { folderLayout } from '../embedded/data-folder.js';
 import { readLog } from './checks.js';
 import { between, type Random, seededRandom } from './workload.js';
 

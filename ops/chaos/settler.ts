@@ -25,9 +25,9 @@ import {
   SYSTEM,
 } from '../../services/kernel/index.js';
 import { AskWithdrawal, type PaymentEvent, RecordTransfer, TakeNotice } from '../../services/payments/index.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
+import { runPolicy } from '../../services/runtime/policies.js';
 import { BuyCredits, DepositFunds } from '../../services/wallet/index.js';
-import { folderLayout } from '../embedded/data-folder.js';
-import { runPolicy } from '../embedded/policies.js';
 import type { Point } from './settle.js';
 import { between, seededRandom } from './workload.js';
 

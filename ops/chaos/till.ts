@@ -27,9 +27,9 @@ import {
   RequestRefund,
   takeWebhook,
 } from '../../services/payments/index.js';
-import { folderLayout } from '../embedded/data-folder.js';
-import { followPayments } from '../embedded/payments.js';
-import { runPolicy } from '../embedded/policies.js';
+import { followPayments } from '../../services/payments/part.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
+import { runPolicy } from '../../services/runtime/policies.js';
 import { type KillPoint, ordersOf, type TillLine } from './orders.js';
 
 // Started by the chaos run: a write side with its log, policies, calls to the stand-in and the door for its webhooks.

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execPath } from 'node:process';
-import { compiled } from '../../services/adapters/compiled.js';
+import { compiled } from '../../services/runtime/package.js';
 import type { Answer } from './protocol.js';
 import { between, type Random } from './workload.js';
 

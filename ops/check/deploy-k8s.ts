@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import {
   environmentFaults,
   isPinned,

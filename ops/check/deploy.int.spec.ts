@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { views } from '../../projections/views.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { composeRefusal, kubernetesRefusal, kustomized, whyNoDeployTools } from '../engines/deploy-tools.js';
-import { packageRoot } from '../version.js';
 import { composeFaults, filledIn, isPinned } from './deploy.js';
 import { kubernetesFaults, resourcesIn } from './deploy-k8s.js';
 

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { asAgonError, environmentNames, parseConfig } from '../../services/kernel/index.js';
-import { processNames as names } from '../processes/names.js';
-import { packageRoot } from '../version.js';
+import { asAgonError } from '../../services/kernel/index.js';
+import { packageRoot } from '../../services/runtime/package.js';
+import { environmentNames, parseConfig } from '../../services/runtime/settings.js';
+import { processNames as names } from '../run/names.js';
 
 /** As `agon run` knows them. */
 const processNames: readonly string[] = names;

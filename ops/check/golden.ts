@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { argv, exit, stderr, stdout } from 'node:process';
 import { contexts } from '../../services/index.js';
 import { asAgonError, checkedData, derivedId, GENESIS_HASH, seal } from '../../services/kernel/index.js';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 
 const USAGE = `Usage: npm run golden -- <context> <EventType> '<data as JSON>'
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { exit, stdout } from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { unfit } from './faults/index.js';
 import { protoFaults } from './proto.js';
 import { schemaDrift } from './schemas.js';

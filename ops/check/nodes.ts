@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:f
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, env, exit, stdout } from 'node:process';
-import { nodeFlags, packageRoot } from '../version.js';
+import { nodeFlags, packageRoot } from '../../services/runtime/package.js';
 
 /** The lines of Node that Agon runs on, besides the oldest, which everything else is tried with. */
 const LINES = ['22', '24', '26'] as const;

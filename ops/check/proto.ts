@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { argv, env, exit, stdout } from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 
 const FOLDER = join(packageRoot, 'proto');
 const BIN = join(packageRoot, 'node_modules', '.bin');

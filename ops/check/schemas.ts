@@ -4,7 +4,7 @@ import { argv, exit, stdout } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { contexts } from '../../services/index.js';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 
 const FOLDER = join(packageRoot, 'proto', 'events');
 

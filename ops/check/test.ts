@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { argv, env, execPath, exit, stderr, stdout } from 'node:process';
+import { packageRoot } from '../../services/runtime/package.js';
 import { missingEngines } from '../engines/at-hand.js';
-import { packageRoot } from '../version.js';
 import { check } from './main.js';
 import type { FileReport } from './reporter.js';
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 
 const TOP_LEVEL = ['services', 'projections', 'proto', 'sandbox-runner', 'gateway', 'contracts', 'sdk', 'ops', 'docs'];
 const WEAK_NAMES = /\b(?:class|interface|type)\s+\w*(?:Manager|Helper|Util|Utils|Impl|Base)\b/;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execPath } from 'node:process';
 import { afterAll, describe, expect, it } from 'vitest';
-import { packageRoot, version } from '../version.js';
+import { packageRoot, version } from '../../services/runtime/package.js';
 
 const agon = join(packageRoot, 'ops', 'cli', 'agon.js');
 const folder = mkdtempSync(join(tmpdir(), 'agon-node-'));

@@ -4,9 +4,10 @@ import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { execPath, kill, stderr } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compiled } from '../../services/adapters/compiled.js';
-import { AgonError, type Config } from '../../services/kernel/index.js';
-import { isAlive } from '../embedded/data-folder.js';
+import { AgonError } from '../../services/kernel/index.js';
+import { isAlive } from '../../services/runtime/data-folder.js';
+import { compiled } from '../../services/runtime/package.js';
+import type { Config } from '../../services/runtime/settings.js';
 import {
   type ClusterNote,
   type ClusterOptions,
@@ -15,7 +16,7 @@ import {
   readNote,
   statusOf,
 } from '../engines/cluster.js';
-import { runProcesses } from '../processes/main.js';
+import { runProcesses } from '../run/main.js';
 import { colour, EXIT, type OutputOptions, print, table } from './output.js';
 
 const START_MS = 360_000;

@@ -1,5 +1,5 @@
 import { env } from 'node:process';
-import { processNames } from '../processes/names.js';
+import { processNames } from '../run/names.js';
 import type { Lent } from './output.js';
 
 /** Kafka's client and the rest take a while to load; only these commands wait for them. */

@@ -1,14 +1,15 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
+import { openEventStoreDoor } from '../../gateway/eventstore/endpoint.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { AgonError, type Config, randomIds, Secret, systemClock } from '../../services/kernel/index.js';
-import { DataFolder, folderLayout } from '../embedded/data-folder.js';
-import { openEventStoreDoor } from '../embedded/eventstore.js';
-import { logName, openLog } from '../embedded/log.js';
-import type { MigrationStep } from '../embedded/migrate.js';
-import { type Move, type Moved, moveArena, movedTo } from '../embedded/move.js';
+import { AgonError, randomIds, Secret, systemClock } from '../../services/kernel/index.js';
+import { DataFolder, folderLayout } from '../../services/runtime/data-folder.js';
+import type { Config } from '../../services/runtime/settings.js';
+import { logName, openLog } from '../run/log.js';
+import type { MigrationStep } from './migrate.js';
+import { type Move, type Moved, moveArena, movedTo } from './move.js';
 import { EXIT, type OutputOptions, print, progress } from './output.js';
 import { untilSignal } from './signals.js';
 

@@ -7,7 +7,7 @@ import { env, stderr, stdin } from 'node:process';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgonError } from '../../services/kernel/index.js';
-import { holderOf } from '../embedded/data-folder.js';
+import { holderOf } from '../../services/runtime/data-folder.js';
 import { colour, EXIT, type OutputOptions, print } from './output.js';
 
 interface Login {

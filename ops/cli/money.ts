@@ -7,9 +7,10 @@ import { csv, STATEMENT, statementCells, statementLines } from '../../projection
 import { type BalanceRow, balances, postings } from '../../projections/balances/table.js';
 import { balancesView } from '../../projections/balances/view.js';
 import { upcast } from '../../projections/views.js';
-import { AgonError, Folds, formatMoney, parseConfig, parseMoney, systemClock } from '../../services/kernel/index.js';
+import { AgonError, Folds, formatMoney, parseMoney, systemClock } from '../../services/kernel/index.js';
+import { DataFolder, folderLayout, holderOf } from '../../services/runtime/data-folder.js';
+import { parseConfig } from '../../services/runtime/settings.js';
 import { pursesOf, spentOn, wallet } from '../../services/wallet/index.js';
-import { DataFolder, folderLayout, holderOf } from '../embedded/data-folder.js';
 import { hasLog, readView, withLog } from './offline.js';
 import { colour, EXIT, type OutputOptions, print, table } from './output.js';
 import { askArena, readArena } from './remote.js';

@@ -5,9 +5,10 @@ import { Projector } from '../../projections/engine/projector.js';
 import type { View } from '../../projections/engine/view.js';
 import { MemorySink } from '../../projections/sinks/memory.js';
 import { upcast } from '../../projections/views.js';
-import { AgonError, type EventStore, parseConfig } from '../../services/kernel/index.js';
-import { folderLayout, holderOf } from '../embedded/data-folder.js';
-import { openLog } from '../embedded/log.js';
+import { AgonError, type EventStore } from '../../services/kernel/index.js';
+import { folderLayout, holderOf } from '../../services/runtime/data-folder.js';
+import { parseConfig } from '../../services/runtime/settings.js';
+import { openLog } from '../run/log.js';
 
 /** Whether there is a log to read: one that AGON_STORE names, or one in the folder, unless AGON_URL names another arena. */
 export function hasLog(dataDir: string): boolean {

@@ -1,7 +1,8 @@
 import { env, stderr, stdout } from 'node:process';
 import type { Command } from 'commander';
 import pc from 'picocolors';
-import { asAgonError, type Config } from '../../services/kernel/index.js';
+import { asAgonError } from '../../services/kernel/index.js';
+import type { Config } from '../../services/runtime/settings.js';
 
 /** Exit codes that scripts can trust. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, interrupted: 130 } as const;

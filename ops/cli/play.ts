@@ -3,7 +3,7 @@ import { env, stderr, stdout } from 'node:process';
 import { Arena, ArenaError, type ArenaOptions, type GameName, play } from '../../sdk/typescript/index.js';
 import { ownerScopes } from '../../services/accounts/index.js';
 import { AgonError } from '../../services/kernel/index.js';
-import { folderLayout } from '../embedded/data-folder.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
 import { type StakeFlags, sayCost, stakeOf } from './estimate.js';
 import { localAgent } from './local-agent.js';
 import { colour, EXIT, type OutputOptions, print, table } from './output.js';

@@ -6,10 +6,11 @@ import { type ProjectionStatus, paced, statusFrom, viewNamed } from '../../proje
 import { rebuild } from '../../projections/engine/rebuild.js';
 import type { BuildProgress, BuildStatus, BuriedEvent, RebuildingSink } from '../../projections/engine/sink.js';
 import { upcast, views } from '../../projections/views.js';
-import { AgonError, type EventStore, isAgonError, parseConfig } from '../../services/kernel/index.js';
-import { DataFolder, folderLayout, holderOf } from '../embedded/data-folder.js';
-import { logName, openLog } from '../embedded/log.js';
+import { AgonError, type EventStore, isAgonError } from '../../services/kernel/index.js';
+import { DataFolder, folderLayout, holderOf } from '../../services/runtime/data-folder.js';
+import { parseConfig } from '../../services/runtime/settings.js';
 import { startPostgres } from '../engines/postgres.js';
+import { logName, openLog } from '../run/log.js';
 import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
 import { askArena } from './remote.js';
 import { untilSignal } from './signals.js';

@@ -15,7 +15,7 @@ import {
   systemClock,
   upcasterOf,
 } from '../../services/kernel/index.js';
-import { holderOf } from '../embedded/data-folder.js';
+import { holderOf } from '../../services/runtime/data-folder.js';
 import { agentNameOf, readAgent } from './author.js';
 import { describeMatch, pictureOf, scoreText } from './board.js';
 import { readView, withLog } from './offline.js';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { env } from 'node:process';
 import { AgonError } from '../../services/kernel/index.js';
-import { folderLayout, holderOf } from '../embedded/data-folder.js';
+import { folderLayout, holderOf } from '../../services/runtime/data-folder.js';
 import { currentArena, loginFor } from './login.js';
 
 /**

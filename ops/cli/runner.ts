@@ -13,7 +13,7 @@ import {
   startRunner,
 } from '../../sandbox-runner/index.js';
 import { AgonError, randomIds, runnerIdOf, systemClock } from '../../services/kernel/index.js';
-import { folderLayout } from '../embedded/data-folder.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
 import { EXIT, type OutputOptions, print } from './output.js';
 import { untilSignal } from './signals.js';
 

@@ -6,11 +6,12 @@ import { ledgerSums, listBalances, trialBalance } from '../../projections/balanc
 import { PAGE_MAX } from '../../projections/engine/page.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
 import { asDatabaseError } from '../../projections/sinks/database.js';
-import { type Config, formatMoney } from '../../services/kernel/index.js';
-import { type Arena, type ArenaOptions, startArena } from '../embedded/arena.js';
-import { type CashierResult, playPayments } from '../embedded/cashier.js';
-import { LADDER_GAMES, ladderResult, playLadder } from '../embedded/ladder.js';
-import { logName } from '../embedded/log.js';
+import { formatMoney } from '../../services/kernel/index.js';
+import type { Config } from '../../services/runtime/settings.js';
+import { type Arena, type ArenaOptions, startArena } from '../run/arena.js';
+import { LADDER_GAMES, ladderResult, playLadder } from '../run/ladder.js';
+import { logName } from '../run/log.js';
+import { type CashierResult, playPayments } from '../run/payments-demo.js';
 import { colour, EXIT, type OutputOptions, print, progress } from './output.js';
 import { leaderboardText } from './read.js';
 import { untilSignal } from './signals.js';

@@ -2,15 +2,9 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { env } from 'node:process';
 import { probe } from '../../services/adapters/store/probe.js';
-import {
-  asAgonError,
-  chainFault,
-  EMPTY_HEAD,
-  type EventStore,
-  parseConfig,
-  type StreamHead,
-} from '../../services/kernel/index.js';
-import { folderLayout } from '../embedded/data-folder.js';
+import { asAgonError, chainFault, EMPTY_HEAD, type EventStore, type StreamHead } from '../../services/kernel/index.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
+import { parseConfig } from '../../services/runtime/settings.js';
 import { withLog } from './offline.js';
 
 export interface Verification {

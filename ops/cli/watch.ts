@@ -2,7 +2,7 @@ import { stdout } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gameNamed, isLegal } from '../../sandbox-runner/index.js';
 import { AgonError } from '../../services/kernel/index.js';
-import { holderOf } from '../embedded/data-folder.js';
+import { holderOf } from '../../services/runtime/data-folder.js';
 import { colour, EXIT, type OutputOptions, toJson } from './output.js';
 import { accessOf, askArena } from './remote.js';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 
 const agon = join(packageRoot, 'ops', 'cli', 'agon.js');
 // Analytics take an engine in a process of its own; the spec that is about them asks for it by flag.

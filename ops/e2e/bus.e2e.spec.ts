@@ -21,10 +21,10 @@ import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { chain } from '../../services/kernel/fixtures.js';
 import { AgonError, type EventStore, type RecordedEvent, randomIds } from '../../services/kernel/index.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { whyNoKafka } from '../engines/kafka.js';
 import { whyNoRedis } from '../engines/redis.js';
 import { type OwnRedis, ownName, ownRedis, sharedKafka } from '../engines/shared.contract.js';
-import { packageRoot } from '../version.js';
 import { run, runWith, temporaryFolder } from './agon.contract.js';
 
 const missing = whyNoKafka() ?? whyNoRedis();

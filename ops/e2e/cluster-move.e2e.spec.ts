@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { play } from '../../sdk/typescript/index.js';
-import { folderLayout } from '../embedded/data-folder.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
 import { whyNoCluster } from '../engines/cluster.js';
 import { runWith, serve, temporaryFolder } from './agon.contract.js';
 

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Arena, type ArenaError, play } from '../../sdk/typescript/index.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { whyNoAnvil } from '../engines/anvil.js';
 import { type Cluster, startCluster, whyNoCluster } from '../engines/cluster.js';
-import { packageRoot } from '../version.js';
 import { temporaryFolder } from './agon.contract.js';
 
 const missing = whyNoCluster();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { pid as own } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
-import { startOf } from '../embedded/data-folder.js';
+import { startOf } from '../../services/runtime/data-folder.js';
 import { readNote, whyNoCluster, writeNote } from '../engines/cluster.js';
 import { run, temporaryFolder } from './agon.contract.js';
 

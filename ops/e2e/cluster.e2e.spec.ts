@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
 import { keyIn } from '../../sandbox-runner/index.js';
+import { DataFolder, folderLayout } from '../../services/runtime/data-folder.js';
 import { Season } from '../chaos/season.js';
-import { DataFolder, folderLayout } from '../embedded/data-folder.js';
 import { startCluster, whyNoCluster } from '../engines/cluster.js';
 import { runWith, serveWith, temporaryFolder } from './agon.contract.js';
 

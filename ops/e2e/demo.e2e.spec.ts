@@ -3,7 +3,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execPath, getuid } from 'node:process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { type Ran, run, temporaryFolder } from './agon.contract.js';
 
 const folder = temporaryFolder();

@@ -7,7 +7,7 @@ import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whyNoProcessSandboxes } from '../../sandbox-runner/index.js';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { run, type Served, serve, temporaryFolder } from './agon.contract.js';
 
 const folder = temporaryFolder();

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { changed, changesOf, filesNamed, guides, isRun, pageOf } from './guides.js';
 
 const fence = '```';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 
 /**
  * What a page can say of the block that follows, in an HTML comment on the line above it, which readers do not see:

@@ -5,9 +5,9 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { derivedId, GENESIS_HASH, seal } from '../../services/kernel/index.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { writeHistory } from '../bench/history.js';
 import { startPostgres, urlOfRunning } from '../engines/postgres.js';
-import { packageRoot } from '../version.js';
 import { run, runWith, serve, temporaryFolder } from './agon.contract.js';
 
 const folder = temporaryFolder();

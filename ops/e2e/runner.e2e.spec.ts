@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RunnerServiceClient, type StreamLogsResponse } from '../../proto/gen/agon/runner/v1/runner.js';
 import { HealthClient } from '../../proto/gen/grpc/health/v1/health.js';
 import { errorOf } from '../../proto/status.js';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { run, type Served, serve, temporaryFolder } from './agon.contract.js';
 
 const folder = temporaryFolder();

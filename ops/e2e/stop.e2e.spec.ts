@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { execPath, kill, platform } from 'node:process';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { chdbInstalled } from '../../projections/analytics/installed.contract.js';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { serve, temporaryFolder } from './agon.contract.js';
 
 /** Nothing here is about time: whatever is there after a minute hangs. */

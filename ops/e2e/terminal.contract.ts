@@ -18,7 +18,7 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { env, execPath, geteuid } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { packageRoot } from '../version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { type Block, changed, changesOf, type Page } from './guides.js';
 
 const READY_MS = 240_000;

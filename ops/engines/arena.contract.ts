@@ -1,5 +1,5 @@
-import { parseConfig } from '../../services/kernel/index.js';
-import { type Arena, type ArenaOptions, startArena } from '../embedded/arena.js';
+import { parseConfig } from '../../services/runtime/settings.js';
+import { type Arena, type ArenaOptions, startArena } from '../run/arena.js';
 import { ownDatabase } from './shared.contract.js';
 
 export type { Arena };

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client';
 import { DATABASE } from '../../projections/sinks/clickhouse.js';
-import { sameToken } from '../embedded/data-folder.js';
+import { sameToken } from '../../services/runtime/data-folder.js';
 import { contentTypeOf, readOnlyStatement, refuse, settingsOf } from './chdb-rules.js';
 
 const BODY_BYTES_MAX = 256 * 1024 * 1024;

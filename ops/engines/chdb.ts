@@ -5,8 +5,8 @@ import { constants, setPriority } from 'node:os';
 import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compiled } from '../../services/adapters/compiled.js';
 import { AgonError } from '../../services/kernel/index.js';
+import { compiled } from '../../services/runtime/package.js';
 
 const START_MS = 60_000;
 const STOP_MS = 5_000;

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { argv, exit, pid } from 'node:process';
 import { asAgonError } from '../../services/kernel/index.js';
+import { startOf } from '../../services/runtime/data-folder.js';
 import { untilSignal } from '../cli/signals.js';
-import { startOf } from '../embedded/data-folder.js';
 import { type ClusterOptions, startCluster, writeNote } from './cluster.js';
 
 /** Keeps a cluster running in the background for `agon cluster`, until it is told to end. Its argument: the options. */

@@ -14,10 +14,9 @@ import { join } from 'node:path';
 import { env, execPath } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PartStatus } from '../../gateway/ports.js';
-import { compiled, packageRoot } from '../../services/adapters/compiled.js';
 import { AgonError } from '../../services/kernel/index.js';
-import { DataFolder, folderLayout } from '../embedded/data-folder.js';
-import { nodeFlags } from '../version.js';
+import { DataFolder, folderLayout } from '../../services/runtime/data-folder.js';
+import { compiled, nodeFlags, packageRoot } from '../../services/runtime/package.js';
 import { type Anvil, startAnvil, whyNoAnvil } from './anvil.js';
 import { ChdbEngine } from './chdb.js';
 import { type Kafka, startKafka, whyNoKafka } from './kafka.js';
@@ -337,7 +336,7 @@ class Child implements ClusterProcess {
     if (this.runs || this.ending) return;
     const log = openSync(this.log, 'a');
     // Its standard input ends with us, and so does it.
-    const main = compiled(import.meta.url, '../processes/main.js');
+    const main = compiled(import.meta.url, '../run/main.js');
     const child = spawn(execPath, [...nodeFlags, main, '--with-stdin', this.process], {
       env: { PATH: env.PATH, HOME: env.HOME, XDG_CACHE_HOME: env.XDG_CACHE_HOME, ...this.settings },
       stdio: ['pipe', log, log],

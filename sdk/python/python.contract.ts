@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { whyNoPythonSdk } from '../../ops/engines/python-sdk.js';
-import { packageRoot } from '../../ops/version.js';
+import { packageRoot } from '../../services/runtime/package.js';
 
 export { pythonWithSdk } from '../../ops/engines/python-sdk.js';
 export const sdkFolder = join(packageRoot, 'sdk', 'python');

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { Client, credentials } from '@grpc/grpc-js';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { ownCertificate } from '../../ops/embedded/certificate.js';
+import { ownCertificate } from '../../gateway/eventstore/certificate.js';
 import { namingNoAddress } from './tls.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-tls-'));

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageRoot } from '../../version.js';
+import { packageRoot } from '../../../services/runtime/package.js';
 import { authorisationFaults } from './authorisation.js';
 import { busFaults } from './bus.js';
 import type { Fault } from './fault.js';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import type { ViteUserConfig } from 'vitest/config';
 import { createVitest, type TestModule, type TestSpecification, type Vitest } from 'vitest/node';
-import { packageRoot } from '../../version.js';
+import { packageRoot } from '../../../services/runtime/package.js';
 import type { Fault } from './fault.js';
 import { isAssertion, type Run, type SpecError } from './verdict.js';
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ownCertificate } from '../../../ops/embedded/certificate.js';
-import { parseConfig } from '../../kernel/index.js';
+import { ownCertificate } from '../../../gateway/eventstore/certificate.js';
+import { parseConfig } from '../../runtime/settings.js';
 import { connectionError, securityOf } from './kafka-security.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-kafka-security-'));

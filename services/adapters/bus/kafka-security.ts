@@ -2,7 +2,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:tls';
 import type { KafkaConfig, SASLOptions } from 'kafkajs';
-import { AgonError, type Config, type Secret } from '../../kernel/index.js';
+import { AgonError, type Secret } from '../../kernel/index.js';
+import type { Config } from '../../runtime/settings.js';
 
 export type KafkaSecuritySettings = Pick<
   Config,

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { chain } from '../../kernel/fixtures.js';
 import { NO_STREAM, type RecordedEvent } from '../../kernel/index.js';
-import { compiled } from '../compiled.js';
+import { compiled } from '../../runtime/package.js';
 import { gatePath } from './gate.js';
 import { LmdbEventStore } from './lmdb.js';
 

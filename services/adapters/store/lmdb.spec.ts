@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { chain, headAfter } from '../../kernel/fixtures.js';
 import { NO_STREAM, recomputeHash } from '../../kernel/index.js';
-import { compiled } from '../compiled.js';
+import { compiled } from '../../runtime/package.js';
 import { LmdbEventStore } from './lmdb.js';
 import { storeContract } from './store.contract.js';
 import { until } from './subscription.contract.js';

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { AgonError } from '../../kernel/errors.js';
-import { compiled } from '../compiled.js';
+import { compiled } from '../../runtime/package.js';
 import { logPath } from './environments.js';
 
 /**

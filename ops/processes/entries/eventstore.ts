@@ -1,3 +1,0 @@
-import { main } from '../main.js';
-
-await main(['eventstore']);

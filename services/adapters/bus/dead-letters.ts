@@ -1,0 +1,62 @@
+import type { LetterFilter, Letters } from '../../../gateway/ports.js';
+import { upcast } from '../../../projections/views.js';
+import {
+  asAgonError,
+  type Checkpoints,
+  type Command,
+  type DeadLetter,
+  type EventStore,
+  type Handled,
+  type Policy,
+} from '../../kernel/index.js';
+import { groupOfPolicy } from '../../runtime/policies.js';
+
+export interface LettersOptions {
+  readonly store: Pick<EventStore, 'readAll'>;
+  readonly checkpoints: Checkpoints;
+  readonly policies: readonly Policy[];
+  execute(command: Command): Promise<Handled>;
+}
+
+/** What the policies of this process gave up on, and a way to hand it to them again. */
+export class PolicyLetters implements Letters {
+  constructor(private readonly options: LettersOptions) {}
+
+  async list({ group, eventId }: LetterFilter = {}): Promise<readonly DeadLetter[]> {
+    const letters = await this.options.checkpoints.deadLetters(group);
+    return letters
+      .filter((letter) => eventId === undefined || letter.eventId === eventId)
+      .sort((a, b) => a.position - b.position);
+  }
+
+  /**
+   * Once each, in the order of the log. What was done of it before is not done again, since its commands have the same
+   * ids. One that fails again stays, with the new reason.
+   */
+  async replay(filter: LetterFilter = {}): Promise<{ done: readonly DeadLetter[]; left: readonly DeadLetter[] }> {
+    const done: DeadLetter[] = [];
+    const left: DeadLetter[] = [];
+    for (const letter of await this.list(filter)) {
+      const policy = this.options.policies.find((each) => groupOfPolicy(each) === letter.group);
+      if (!policy) continue;
+      const again = await this.redo(policy, letter);
+      (again ? left : done).push(again ?? letter);
+    }
+    return { done, left };
+  }
+
+  private async redo(policy: Policy, letter: DeadLetter): Promise<DeadLetter | undefined> {
+    const { store, checkpoints, execute } = this.options;
+    try {
+      const [event] = await store.readAll({ after: letter.position - 1, limit: 1 });
+      if (event) for (const command of policy.react(upcast(event))) await execute(command);
+      await checkpoints.unbury(letter.group, letter.eventId);
+      return undefined;
+    } catch (error) {
+      const { code, message } = asAgonError(error);
+      const again = { ...letter, code, message, attempts: letter.attempts + 1 };
+      await checkpoints.bury(again);
+      return again;
+    }
+  }
+}
