@@ -1,29 +1,37 @@
 /** Who may know whom. Each rule says why. */
-const contexts = '^services/(?!kernel/|adapters/)([^/]+)/';
+const contexts = '^services/(?!kernel/|adapters/|runtime/)([^/]+)/';
 
 module.exports = {
   forbidden: [
     {
       name: 'pure-domain',
-      comment: 'Events, deciders and their arithmetic are pure: they know the kernel, zod and their own folder.',
+      comment:
+        'A context is pure: it knows the kernel, zod and its own folder. Its edges are its part, its policies, which hear ' +
+        'of other contexts, what asks a provider for money, and what signs messages.',
       severity: 'error',
       from: {
-        path: '^services/(?!kernel/|adapters/)([^/]+)/(events|commands|decider|settlement|report|state|notices|offers)\\.ts$',
+        path: contexts,
+        pathNot: [
+          '/(part|policies)\\.ts$',
+          '^services/payments/outgoing\\.ts$',
+          '^services/webhooks/delivery\\.ts$',
+          '\\.(spec|contract)\\.ts$',
+        ],
       },
       to: { pathNot: ['^services/kernel/index\\.ts$', '^services/$1/', 'node_modules/zod/'] },
     },
     {
       name: 'contexts-meet-by-events',
-      comment: "A context sees another one's public face only, and only its policies do.",
+      comment: "A context sees another one's public face only, and only its policies and its part do.",
       severity: 'error',
-      from: { path: contexts },
+      from: { path: contexts, pathNot: '/part\\.ts$' },
       to: { path: '^services/(?!kernel/|adapters/)[^/]+/', pathNot: ['^services/$1/', '^services/[^/]+/index\\.ts$'] },
     },
     {
       name: 'contexts-know-no-adapter',
-      comment: 'Adapters are chosen once, in the composition root.',
+      comment: 'Adapters are chosen once, where a part is put together.',
       severity: 'error',
-      from: { path: contexts, pathNot: '\\.(spec|contract)\\.ts$' },
+      from: { path: contexts, pathNot: '(/part|\\.(spec|contract))\\.ts$' },
       to: { path: '^services/adapters/' },
     },
     {
@@ -35,23 +43,26 @@ module.exports = {
     },
     {
       name: 'projections-see-public-events',
-      comment: 'A view depends on what a context publishes, not on how it decides.',
+      comment:
+        'A view depends on what a context publishes, not on how it decides. Parts are wiring and know the runtime.',
       severity: 'error',
-      from: { path: '^projections/', pathNot: '\\.(spec|contract)\\.ts$' },
-      to: { path: '^(services/(?!.*index\\.ts$)|gateway|sandbox-runner)' },
+      from: { path: '^projections/', pathNot: ['\\.(spec|contract)\\.ts$', '/part\\.ts$'] },
+      to: { path: '^(services/(?!.*index\\.ts$|runtime/package\\.ts$)|gateway|sandbox-runner)' },
     },
     {
       name: 'gateway-knows-no-adapter',
-      comment: 'The gateway gets ports; the same one runs on every deployment.',
+      comment:
+        'The gateway gets ports; the same one runs on every deployment. Its parts are wiring, and rules.ts says what the games allow.',
       severity: 'error',
-      from: { path: '^gateway/', pathNot: '\\.(spec|contract)\\.ts$' },
+      from: { path: '^gateway/', pathNot: ['\\.(spec|contract)\\.ts$', '/(part|rules)\\.ts$'] },
       to: { path: '^(services/adapters/|sandbox-runner/)' },
     },
     {
       name: 'runner-knows-only-the-kernel',
-      comment: 'The sandbox runner is deployed alone and must not reach into the write side.',
+      comment:
+        'The sandbox runner is deployed alone and must not reach into the write side. Its parts are wiring and know the runtime.',
       severity: 'error',
-      from: { path: '^sandbox-runner/' },
+      from: { path: '^sandbox-runner/', pathNot: '/part\\.ts$' },
       to: { path: '^(services/(?!kernel/)|projections|gateway)' },
     },
     {

@@ -30,6 +30,7 @@ COPY --from=modules /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY package.json ./
 COPY ops/cli/agon.js ./ops/cli/agon.js
+COPY ops/cli/templates ./ops/cli/templates
 # What sandboxes are started with, and the house's agents, are read as they are.
 COPY sandbox-runner/drivers/shims ./sandbox-runner/drivers/shims
 COPY sandbox-runner/agents/*.js sandbox-runner/agents/*.py ./sandbox-runner/agents/

@@ -34,7 +34,7 @@ export default defineConfig({
     coverage: {
       provider: 'v8',
       include: [`${folders}/**/*.ts`],
-      exclude: ['**/*.spec.ts', '**/*.contract.ts', 'ops/bench/**', 'ops/chaos/**', 'ops/check/**'],
+      exclude: ['**/*.spec.ts', '**/*.contract.ts', 'ops/bench/**', 'ops/chaos/**', 'ops/check/**', 'ops/harness/**'],
       reporter: ['json-summary'],
     },
   },

@@ -199,7 +199,7 @@ describe('who may ask for what by gRPC', () => {
   let client: ArenaServiceClient;
 
   beforeAll(() => {
-    client = new ArenaServiceClient(arena.playAddress() ?? '', credentials.createInsecure());
+    client = new ArenaServiceClient(arena.addresses.play ?? '', credentials.createInsecure());
   });
   afterAll(() => client?.close());
 

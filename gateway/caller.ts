@@ -1,5 +1,5 @@
 import { type Actor, AgonError, isStaff, type Rate, type RateLimits } from '../services/kernel/index.js';
-import type { Plans } from './plans.js';
+import { type PlanPorts, plansOf } from './use-cases/plans.js';
 
 /** How often whom. What a known caller may ask for follows from its plan; the rest is the same for everybody. */
 export const RATES = {
@@ -42,9 +42,9 @@ export const bucketOf = (actor: Actor, agentId?: string) =>
   agentId === undefined || isStaff(actor) ? `actor:${actor.id}` : `agent:${agentId}`;
 
 /** By the best plan among those one acts for; at once, twice what a minute allows. */
-export async function rateOf(plans: Pick<Plans, 'requestsOf'>, actor: Actor): Promise<Rate> {
+export async function rateOf(ports: PlanPorts, actor: Actor): Promise<Rate> {
   if (isStaff(actor)) return RATES.staff;
-  const perMinute = await plans.requestsOf([actor.id, ...Object.keys(actor.memberOf ?? {})]);
+  const perMinute = await plansOf(ports).requestsOf([actor.id, ...Object.keys(actor.memberOf ?? {})]);
   return { perMinute, burst: perMinute * 2 };
 }
 

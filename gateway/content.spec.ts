@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import type { z } from 'zod';
 import { accountDecider, accounts } from '../services/accounts/index.js';
 import { contexts } from '../services/index.js';
 import { metaOf } from '../services/kernel/fixtures.js';
-import { AgonError, type Command, type Handle, isAgonError } from '../services/kernel/index.js';
-import { blockedIn, CHOSEN, Content, type ContentKind, plain, ruled } from './content.js';
+import {
+  AgonError,
+  type Command,
+  type ContentKind,
+  type Handle,
+  isAgonError,
+  textsIn,
+} from '../services/kernel/index.js';
+import { blockedIn, Content, plain, withContentRules } from './content.js';
 
 const content = new Content({
   blocked: blockedIn('# of this spec\nfrobnik\nsnark*  # and what begins with it\n*glorp*\n'),
@@ -139,30 +145,32 @@ describe('somebody else who judges', () => {
 
 describe('commands', () => {
   const all = contexts.flatMap(({ commands }) => commands);
-  const fieldsOf = (type: string) => {
-    const found = all.find(({ spec }) => spec.type === type);
-    return Object.keys((found?.spec.data as z.ZodObject | undefined)?.shape ?? {});
-  };
-  /** They carry the name of something that is there, and was held to the rules when it was chosen. */
-  const NAMED_BEFORE = ['PublishVersion'];
+  const fields = all.flatMap(({ spec }) => textsIn(spec.data).map((field) => ({ ...field, type: spec.type })));
+  const nameOf = ({ type, path }: { type: string; path: readonly string[] }) => `${type}.${path.join('.')}`;
+
+  it('say of each free text whether somebody chose it, and of one that nobody chose why not', () => {
+    expect(fields.filter(({ mark, patterned }) => !mark && !patterned).map(nameOf)).toEqual([]);
+  });
 
   it('that carry what somebody chose to call something have a rule for it', () => {
-    const texts = (type: string) => fieldsOf(type).filter((field) => /^(name|title|label|.*Name|.*Title)$/.test(field));
-    const missing = all
-      .map(({ spec }) => spec.type)
-      .filter((type) => !NAMED_BEFORE.includes(type))
-      .flatMap((type) =>
-        texts(type)
-          .filter((field) => !CHOSEN[type]?.[field])
-          .map((field) => `${type}.${field}`),
-      );
-    expect(missing).toEqual([]);
-    for (const [type, rules] of Object.entries(CHOSEN)) {
-      expect({ type, fields: fieldsOf(type) }).toEqual({
-        type,
-        fields: expect.arrayContaining(Object.keys(rules ?? {})),
-      });
-    }
+    const isName = (path: readonly string[]) => /^(name|title|label|.*Name|.*Title)$/.test(path.at(-1) ?? '');
+    expect(fields.filter(({ path, mark }) => isName(path) && !mark).map(nameOf)).toEqual([]);
+  });
+
+  it('have the rules that they had', () => {
+    const kinds = all.flatMap(({ spec, chosen }) =>
+      chosen.map(({ path, kind }) => `${nameOf({ type: spec.type, path })} ${kind}`),
+    );
+    expect(kinds.sort()).toEqual([
+      'EnrolPerson.accountId name',
+      'IssueApiKey.name title',
+      'RegisterExternalAgent.name name',
+      'RegisterOrganisation.accountId name',
+      'RegisterOrganisation.displayName title',
+      'RegisterOwner.accountId name',
+      'RegisterOwner.displayName title',
+      'SubmitAgent.name name',
+    ]);
   });
 
   /** Enough for every command of accounts. */
@@ -194,21 +202,25 @@ describe('commands', () => {
       }
     });
     expect(taking.length).toBeGreaterThan(2);
-    for (const { spec } of taking)
-      expect({ [spec.type]: CHOSEN[spec.type]?.accountId }).toEqual({ [spec.type]: 'name' });
+    for (const { spec, chosen } of taking) {
+      const kinds = chosen.filter(({ path }) => path.join() === 'accountId').map(({ kind }) => kind);
+      expect({ [spec.type]: kinds }).toEqual({ [spec.type]: ['name'] });
+    }
   });
 
-  it.each(Object.entries(CHOSEN).flatMap(([type, rules]) => Object.keys(rules ?? {}).map((field) => [type, field])))(
-    '%s are refused by their %s, before anything is done',
-    async (type = '', field = '') => {
+  it.each(all.flatMap((command) => command.chosen.map(({ path: [field = ''] }) => ({ command, field }))))(
+    '$command.spec.type are refused by their $field, before anything is done',
+    async ({ command, field }) => {
+      const { type } = command.spec;
       const handled: string[] = [];
-      const handle = ruled(
+      const handle = withContentRules(
         ((_context: unknown, command: Command) => handled.push(command.type)) as never as Handle,
         content,
       );
       const send = (text: string, role: 'owner' | 'system' = 'owner') => {
         const meta = metaOf('c1', { id: 'ada', role });
-        return handle(accounts, { type, data: { [field]: text }, meta } as never as Command);
+        const sent = Object.assign(Object.create(command.prototype), { type, data: { [field]: text }, meta });
+        return handle(accounts, sent as Command);
       };
       await expect(send('frobnik')).rejects.toMatchObject({ code: 'CONTENT.BLOCKED' });
       await expect(send('support')).rejects.toMatchObject({ code: 'CONTENT.RESERVED' });

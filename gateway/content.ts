@@ -1,7 +1,12 @@
-import { type Actor, AgonError, type Handle, isStaff } from '../services/kernel/index.js';
-
-/** What a text is for. A name is part of addresses; a title is shown beside others; a prompt is for machines. */
-export type ContentKind = 'name' | 'title' | 'prompt' | 'chat';
+import {
+  type Actor,
+  AgonError,
+  type ContentKind,
+  classOf,
+  type Handle,
+  isStaff,
+  valuesAt,
+} from '../services/kernel/index.js';
 
 /** Somebody else's judgement of a text; refuses with CONTENT.UNCHECKED when it cannot be had. */
 export interface Moderation {
@@ -172,33 +177,24 @@ export class Content {
   }
 }
 
-const ofAccount = { accountId: 'name', displayName: 'title' } as const;
-
-/** What commands carry that somebody chose and everybody will read. */
-export const CHOSEN: Readonly<Partial<Record<string, Readonly<Partial<Record<string, ContentKind>>>>>> = {
-  RegisterOwner: ofAccount,
-  RegisterOrganisation: ofAccount,
-  EnrolPerson: { accountId: 'name' },
-  IssueApiKey: { name: 'title' },
-  SubmitAgent: { name: 'name' },
-  RegisterExternalAgent: { name: 'name' },
-};
-
-/** Holds commands to the rules where all doors lead to: a door of its own would have to remember them. */
-export const ruled =
-  (handle: Handle, content: Content | undefined): Handle =>
-  (context, command) => {
+/**
+ * Holds commands to the rules of the fields that their declarations call chosen, where all ways in lead to: a way of its
+ * own would have to remember them.
+ */
+export const withContentRules = (handle: Handle, content: Content | undefined): Handle => {
+  if (!content) return handle;
+  return (context, command) => {
     const { actor } = command.meta;
-    const chosen = content && actor.role !== 'system' ? CHOSEN[command.type] : undefined;
-    if (!chosen) return handle(context, command);
-    const data = command.data as Readonly<Record<string, unknown>>;
-    const asserted = Object.entries(chosen).map(async ([field, kind]) => {
-      const text = data[field];
+    const { chosen } = classOf(command);
+    if (chosen.length === 0 || actor.role === 'system') return handle(context, command);
+    const asserted = chosen.flatMap(({ path, kind }) => {
       // A title may be left out.
-      if (kind && typeof text === 'string' && text !== '') await content?.assert(kind, text, actor);
+      const texts = valuesAt(command.data, path).filter((text) => typeof text === 'string' && text !== '');
+      return texts.map((text) => content.assert(kind, text as string, actor));
     });
     return Promise.all(asserted).then(() => handle(context, command));
   };
+};
 
 const isReadable = (text: string) =>
   text.isWellFormed() &&

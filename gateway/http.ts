@@ -1,15 +1,12 @@
 import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { CommandBus } from '@nestjs/cqrs';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyServerOptions } from 'fastify';
-import { contexts } from '../services/index.js';
-import { AgonError, type Command, type Handle, type Handled } from '../services/kernel/index.js';
-import type { DataFolder } from '../services/runtime/data-folder.js';
+import { AgonError } from '../services/kernel/index.js';
 import type { Config } from '../services/runtime/settings.js';
 import { answersOf } from './answers.js';
 import { assertAnswerable, readDocuments } from './graphql/documents.js';
-import { Remembered } from './graphql/remembered.js';
+import { ResponseCache } from './graphql/response-cache.js';
 import { serveSubscriptions } from './graphql/socket.js';
 import { Listeners } from './live/listener.js';
 import { gatewayModule } from './module.js';
@@ -20,11 +17,11 @@ import { serveRest } from './rest/serve.js';
 import { guard } from './safety.js';
 
 /** The gateway over HTTP, ready to listen. */
-export async function createGateway(config: Config, ports: GatewayPorts, handle: Handle): Promise<INestApplication> {
+export async function createGateway(config: Config, ports: GatewayPorts): Promise<INestApplication> {
   const { introspection, proxies, corsOrigins } = config;
   const documents = config.persistedQueries === undefined ? undefined : readDocuments(config.persistedQueries);
-  const remembered = new Remembered(ports);
-  const module = gatewayModule({ contexts, handle, ports, introspection, documents, remembered });
+  const remembered = new ResponseCache(ports);
+  const module = gatewayModule({ ports, introspection, documents, remembered });
   const adapter = new FastifyAdapter({
     bodyLimit: 2 * 1024 * 1024,
     forceCloseConnections: true,
@@ -42,13 +39,11 @@ export async function createGateway(config: Config, ports: GatewayPorts, handle:
     // Webhooks are signed as they were sent, byte by byte.
     rawBody: true,
   });
-  const commands = app.get(CommandBus);
   const door = {
     ports,
     answers: answersOf(ports),
     origins: corsOrigins,
     listeners: new Listeners(),
-    execute: (command: Command): Promise<Handled> => commands.execute(command),
   };
   serveRest(fastify, door, ports.version);
   if (corsOrigins.length > 0) app.enableCors({ origin: [...corsOrigins] });
@@ -68,8 +63,8 @@ const refuseAddress: NonNullable<FastifyServerOptions['frameworkErrors']> = (err
     .send(problem as never);
 };
 
-/** Opens the door, and says where it is. */
-export async function listen(app: INestApplication, config: Config, folder?: DataFolder): Promise<string> {
+/** Begins to listen, and says where. */
+export async function listen(app: INestApplication, config: Config): Promise<string> {
   try {
     await app.listen(config.port, config.host);
   } catch (error) {
@@ -82,7 +77,5 @@ export async function listen(app: INestApplication, config: Config, folder?: Dat
     const why = error instanceof Error ? error.message : String(error);
     throw new AgonError('NET.CANNOT_LISTEN', `Cannot listen on ${config.host}:${config.port}: ${why}.`);
   }
-  const url = (await app.getUrl()).replace('[::1]', 'localhost');
-  folder?.announce(url);
-  return url;
+  return (await app.getUrl()).replace('[::1]', 'localhost');
 }

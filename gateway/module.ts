@@ -1,13 +1,9 @@
 import type { DynamicModule } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { CqrsModule } from '@nestjs/cqrs';
 import { GraphQLModule } from '@nestjs/graphql';
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
 import type { FastifyRequest } from 'fastify';
-import type { Context, Handle } from '../services/kernel/index.js';
-import { contextModule, HANDLE } from '../services/kernel/nest.js';
 import { contextOf } from './auth/actor.js';
-import { ruled } from './content.js';
 import { Accounts } from './graphql/accounts.js';
 import { AnalyticsQueries } from './graphql/analytics.js';
 import { ApiKeys } from './graphql/api-keys.js';
@@ -32,33 +28,29 @@ import { Mutations } from './graphql/mutations.js';
 import { PaymentsResolver } from './graphql/payments.js';
 import { BuildFields, ProjectionQueries } from './graphql/projections.js';
 import { Queries } from './graphql/queries.js';
-import type { Remembered } from './graphql/remembered.js';
+import type { ResponseCache } from './graphql/response-cache.js';
 import { Subscriptions } from './graphql/subscriptions.js';
 import { type GatewayPorts, PORTS } from './ports.js';
 import { HealthController } from './rest/health.js';
 import { ProblemFilter } from './rest/problem-filter.js';
 
-class Kernel {}
+class Ports {}
 class Gateway {}
 
-/** The doors of the arena over the given contexts and ports. */
+/** The gateway over the given ports. */
 export function gatewayModule(options: {
-  contexts: readonly Context[];
-  handle: Handle;
   ports: GatewayPorts;
   /** Whether the schema may be asked for, and GraphiQL is served. */
   introspection: boolean;
   /** The only queries that are answered, by their hashes; all are without it. */
   documents?: Documents | undefined;
-  remembered: Remembered;
+  remembered: ResponseCache;
 }): DynamicModule {
-  const { contexts, handle, ports, introspection, documents, remembered } = options;
+  const { ports, introspection, documents, remembered } = options;
   return {
     module: Gateway,
     imports: [
-      { module: Kernel, global: true, providers: kernel(handle, ports), exports: [HANDLE, PORTS] },
-      CqrsModule.forRoot(),
-      ...contexts.map(contextModule),
+      { module: Ports, global: true, providers: [{ provide: PORTS, useValue: ports }], exports: [PORTS] },
       GraphQLModule.forRoot<MercuriusDriverConfig>({
         driver: MercuriusDriver,
         autoSchemaFile: true,
@@ -105,8 +97,3 @@ export function gatewayModule(options: {
     ],
   };
 }
-
-const kernel = (handle: Handle, ports: GatewayPorts) => [
-  { provide: HANDLE, useValue: ruled(handle, ports.content) },
-  { provide: PORTS, useValue: ports },
-];

@@ -26,7 +26,7 @@ beforeAll(async () => {
   arena = await arenaOfSpec(flags);
   url = await arena.listen();
   token = readFileSync(join(folder, 'operator.token'), 'utf8');
-  client = new ArenaServiceClient(arena.playAddress() ?? '', credentials.createInsecure());
+  client = new ArenaServiceClient(arena.addresses.play ?? '', credentials.createInsecure());
 });
 
 afterAll(async () => {
@@ -102,7 +102,7 @@ describe('a call over gRPC', () => {
 
   it('of a method that nobody serves makes no name for itself', async () => {
     const Client = makeGenericClientConstructor({}, '');
-    const raw = new Client(arena.playAddress() ?? '', credentials.createInsecure());
+    const raw = new Client(arena.addresses.play ?? '', credentials.createInsecure());
     const calls = Array.from({ length: 50 }, (_, i) => {
       return new Promise<ServiceError | null>((resolve) => {
         raw.makeUnaryRequest(

@@ -12,8 +12,9 @@ import {
   AgonError,
   type Artifacts,
   type Clock,
-  type DeadLetter,
+  type Command,
   type EventStore,
+  type Handled,
   type Ids,
   type Load,
   type Quotas,
@@ -21,21 +22,13 @@ import {
   type RecordedEvent,
 } from '../services/kernel/index.js';
 import type { PaymentProvider } from '../services/payments/index.js';
+import type { DeadLetters } from '../services/runtime/engines.js';
+import type { PartStatus } from '../services/runtime/status.js';
 import type { Webhook, WebhookState } from '../services/webhooks/index.js';
 import type { Changes } from './answers.js';
 import type { Identities } from './auth/identity.js';
-import type { Content } from './content.js';
 import type { LiveMatches } from './live/matches.js';
 import type { Seen } from './observe.js';
-
-/** One part of the arena that must work before the gateway says it is ready. */
-export interface PartStatus {
-  readonly part: string;
-  readonly ready: boolean;
-  readonly detail: string;
-  /** The arena is ready without it. */
-  readonly optional?: boolean;
-}
 
 /** An agent from outside that waits for an opponent, and what for. */
 export interface WaitingAgent {
@@ -61,20 +54,6 @@ export interface WebhookPort {
   assertAllowed(url: string): void;
   /** One attempt, now. */
   test(webhook: Webhook): Promise<{ delivered: boolean; status: number | null; detail: string }>;
-}
-
-/** Which dead letters; all of them when nothing is said. */
-export interface LetterFilter {
-  readonly group?: string;
-  readonly eventId?: string;
-}
-
-/** Dead letters of policies, and a way to hand them out again. */
-export interface Letters {
-  list(filter?: LetterFilter): Promise<readonly DeadLetter[]>;
-  replay(
-    filter?: LetterFilter,
-  ): Promise<{ readonly done: readonly DeadLetter[]; readonly left: readonly DeadLetter[] }>;
 }
 
 /** What the gateway needs from whoever puts the arena together. */
@@ -103,6 +82,8 @@ export interface GatewayPorts {
   readonly changes: Changes;
   /** Code out of what was uploaded: a file, or an archive of several. */
   readAgent(content: Buffer): { readonly source: string; readonly runtime: AgentRuntime };
+  /** Carries a command out, on the one write path. */
+  execute(command: Command): Promise<Handled>;
   /** States by the log itself. */
   readonly load: Load;
   /** What a match was proposed with, by its own events, and where in the log that is. */
@@ -112,8 +93,8 @@ export interface GatewayPorts {
   assertSeats(game: string, agents: number): void;
   readonly version: string;
   readonly projections: Pick<Projections, 'list' | 'status' | 'deadLetters' | 'ask'>;
-  /** What policies gave up on; left out where Kafka keeps that. */
-  readonly letters?: Letters;
+  /** What policies gave up on. */
+  readonly letters: DeadLetters;
   readonly boards: HotBoards;
   /** Bradley-Terry with intervals; takes its time, off the hot path. */
   strengths(board: BoardRequest): Promise<readonly Strength[]>;
@@ -126,8 +107,6 @@ export interface GatewayPorts {
   status(): Promise<readonly PartStatus[]>;
   /** Resolves when what stands at this position can be read, so that callers see what they have just done. */
   visible(position: number): Promise<void>;
-  /** What people may call things; anything that can be read where it is left out. */
-  readonly content?: Content;
   /** Hears of every request once it was answered. */
   observe?(seen: Seen): void;
   /** Hears of every error that is told to a caller, by its code. */
@@ -138,8 +117,8 @@ export interface GatewayPorts {
   /** What plans allow so many of, counted together by every gateway that shares it. */
   readonly quotas: Quotas;
   readonly live: LiveMatches;
-  /** Who waits for an opponent at the door for agents, longest first. */
-  waiting(): readonly WaitingAgent[] | Promise<readonly WaitingAgent[]>;
+  /** Agents from outside that wait for an opponent, longest first. */
+  waiting(): Promise<readonly WaitingAgent[]>;
   readonly webhooks: WebhookPort;
   /** How long after it happened spectators see a turn. */
   readonly spectatorDelayMs: number;

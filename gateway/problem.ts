@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify';
 import { asDatabaseError } from '../projections/sinks/database.js';
 import { AgonError, asAgonError } from '../services/kernel/index.js';
 
@@ -100,4 +101,19 @@ export function problemOf(thrown: unknown): Problem {
     code,
     detail: internal ? 'Something went wrong inside Agon. The operator finds it in the log.' : error.message,
   };
+}
+
+/** What the server itself refuses, such as a method that an address does not take. */
+export const plainProblem = (status: number, detail: string, code = `HTTP.${status}`): Problem => {
+  return { type: 'about:blank', title: code, status, code, detail };
+};
+
+export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  const { retryAfterMs } = problem;
+  if (typeof retryAfterMs === 'number') reply.header('retry-after', Math.ceil(retryAfterMs / 1000));
+  return reply
+    .status(problem.status)
+    .type('application/problem+json')
+    .removeHeader('content-disposition')
+    .send(problem);
 }

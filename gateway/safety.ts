@@ -2,9 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AgonError } from '../services/kernel/index.js';
 import { assertStaffReads, contextOf } from './auth/actor.js';
 import { bucketOf, callerAt, isLocal, RATES, rateOf, tooMuch } from './caller.js';
-import { plansOf } from './plans.js';
 import type { GatewayPorts } from './ports.js';
-import { problemOf } from './problem.js';
+import { problemOf, sendProblem } from './problem.js';
 
 export interface SafetyOptions {
   /** How many proxies stand before the gateway. With none, callers on this machine are not limited by address. */
@@ -35,15 +34,12 @@ export function guard(fastify: FastifyInstance, ports: GatewayPorts, options: Sa
 /** Whoever asked is told that it takes too long; what still comes of it is thrown away. */
 function limitTime(reply: FastifyReply, withinMs: number): void {
   const timer = setTimeout(() => {
-    if (!reply.sent && !reply.raw.headersSent) answerLate(reply);
+    if (reply.sent || reply.raw.headersSent) return;
+    const late = new AgonError('HTTP.TOO_LONG', 'This takes longer than anybody should wait for it.');
+    sendProblem(reply, problemOf(late));
   }, withinMs);
   timer.unref();
   reply.raw.once('close', () => clearTimeout(timer));
-}
-
-function answerLate(reply: FastifyReply): void {
-  const problem = problemOf(new AgonError('HTTP.TOO_LONG', 'This takes longer than anybody should wait for it.'));
-  reply.status(problem.status).type('application/problem+json').send(problem);
 }
 
 const FIGURES = '/metrics';
@@ -60,8 +56,7 @@ async function hidesFigures(
     assertStaffReads(await contextOf(ports, request));
     return false;
   } catch (error) {
-    const problem = problemOf(error);
-    reply.status(problem.status).type('application/problem+json').send(problem);
+    sendProblem(reply, problemOf(error));
     return true;
   }
 }
@@ -72,9 +67,7 @@ function refuse(taken: Outcome, reply: FastifyReply): boolean {
     if (taken.left !== undefined) reply.header('ratelimit-remaining', taken.left);
     return false;
   }
-  const problem = problemOf(tooMuch(taken.who, taken.retryAfterMs));
-  reply.header('retry-after', Math.ceil(taken.retryAfterMs / 1000));
-  reply.status(problem.status).type('application/problem+json').send(problem);
+  sendProblem(reply, problemOf(tooMuch(taken.who, taken.retryAfterMs)));
   return true;
 }
 
@@ -95,7 +88,7 @@ async function takeOne(ports: GatewayPorts, request: FastifyRequest, proxies: nu
   if (!actor) return { ok: true };
   const [agentId, ...others] = key?.agents ?? [];
   const bucket = bucketOf(actor, others.length === 0 ? agentId : undefined);
-  const taken = await ports.limits.take(bucket, await rateOf(plansOf(ports), actor));
+  const taken = await ports.limits.take(bucket, await rateOf(ports, actor));
   return taken.ok ? taken : { ...taken, who: bucket.slice(bucket.indexOf(':') + 1) };
 }
 

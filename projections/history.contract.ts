@@ -1,4 +1,4 @@
-import { playChapter } from '../ops/chaos/chapters.js';
+import { playScenario } from '../ops/chaos/scenario.js';
 import { seededRandom } from '../ops/chaos/workload.js';
 import { accounts, RegisterOwner, RemoveMember, SetMember } from '../services/accounts/index.js';
 import { MemoryEventStore } from '../services/adapters/store/memory.js';
@@ -23,6 +23,25 @@ const contexts = [accounts, agents, wallet, arena, payments, runners];
 const AT = '2026-01-01T00:00:00.000Z';
 const DIGEST = 'a'.repeat(64);
 const PUBLIC_KEY = 'c'.repeat(64);
+
+/** Who wins changes from match to match, and every third is drawn. */
+function reportOf(
+  i: number,
+  of: { matchId: string; runnerId: string; attempt: number },
+): ConstructorParameters<typeof ReportMatch>[0] {
+  const scores = [
+    [1, 0],
+    [0, 1],
+    [0.5, 0.5],
+  ][i % 3] as number[];
+  const winner = scores[0] === 0.5 ? null : scores.indexOf(1);
+  return {
+    ...of,
+    turns: [1, 2, 3].map((turn) => ({ turn, seat: (turn + 1) % 2, action: turn, fuel: turn })),
+    outcome: { winner, scores, reason: 'line', detail: '', seatAtFault: null },
+    execution: { driver: 'wasm', gameVersion: 1, limits: { turnFuel: 1 }, usage: [] },
+  };
+}
 
 /** A small arena in memory, run to its end but for one match that nobody stakes on: every kind of event, made by the real deciders and policies. */
 export async function playedHistory(matches = 24): Promise<readonly RecordedEvent[]> {
@@ -101,26 +120,7 @@ export async function playedHistory(matches = 24): Promise<readonly RecordedEven
       await claim();
       attempt = 2;
     }
-    const scores = [
-      [1, 0],
-      [0, 1],
-      [0.5, 0.5],
-    ][i % 3] as number[];
-    const winner = scores[0] === 0.5 ? null : scores.indexOf(1);
-    await send(
-      arena,
-      new ReportMatch(
-        {
-          matchId,
-          runnerId,
-          attempt,
-          turns: [1, 2, 3].map((turn) => ({ turn, seat: (turn + 1) % 2, action: turn, fuel: turn })),
-          outcome: { winner, scores, reason: 'line', detail: '', seatAtFault: null },
-          execution: { driver: 'wasm', gameVersion: 1, limits: { turnFuel: 1 }, usage: [] },
-        },
-        meta(),
-      ),
-    );
+    await send(arena, new ReportMatch(reportOf(i, { matchId, runnerId, attempt }), meta()));
     await react();
   }
   return store.readAll({});
@@ -133,7 +133,7 @@ export async function playedHistory(matches = 24): Promise<readonly RecordedEven
 export async function wholeHistory(): Promise<readonly RecordedEvent[]> {
   const store = new MemoryEventStore();
   for (const name of ['one', 'two']) {
-    await playChapter(store, { name, random: seededRandom('history', name), matches: 24 });
+    await playScenario(store, { name, random: seededRandom('history', name), matches: 24 });
   }
   const log = await store.readAll({ limit: 10_000 });
   const reversed = new Set(log.filter(({ type }) => type === 'MatchReversed').map(({ stream }) => stream));

@@ -1,5 +1,3 @@
-import { contexts } from '../services/index.js';
-import { type Upcaster, upcasterOf } from '../services/kernel/index.js';
 import { accountsView } from './accounts/view.js';
 import { agentsView } from './agents/view.js';
 import { balancesView } from './balances/view.js';
@@ -9,6 +7,8 @@ import { leaderboardsView } from './leaderboards/view.js';
 import { matchesView } from './matches/view.js';
 import { paymentsView } from './payments/view.js';
 import { runnersView } from './runners/view.js';
+
+export { upcast } from '../services/index.js';
 
 /** Every view there is. */
 export const views: readonly View[] = [
@@ -20,9 +20,6 @@ export const views: readonly View[] = [
   runnersView,
   accountsView,
 ];
-
-/** Reads every event of every context as its newest version. */
-export const upcast: Upcaster = upcasterOf(contexts.map((context) => context.events));
 
 const typesByGroup = new Map(views.map((view) => [groupOf(view), new Set(view.types)]));
 

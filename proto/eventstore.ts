@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AgonError, roles, type SealedEvent } from '../services/kernel/index.js';
 
 /** How an event of Agon stands in EventStoreDB's protocol: its type and data as they are, the rest as metadata. */
-export interface WireEvent {
+interface WireEvent {
   readonly stream: string;
   readonly revision: number;
   readonly type: string;
@@ -30,7 +30,7 @@ const envelope = z.object({
 const RESERVED = new Set<string>([...Object.keys(envelope.shape), 'enclosed']);
 
 /** An event that came with metadata of its own is recorded with it: the hash has to cover both. */
-interface Enclosed {
+interface Enclosure {
   readonly $data: unknown;
   readonly $metadata: Record<string, unknown>;
 }
@@ -38,7 +38,7 @@ interface Enclosed {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const isEnclosed = (data: unknown): data is Enclosed =>
+const isEnclosed = (data: unknown): data is Enclosure =>
   isObject(data) &&
   Object.keys(data).length === 2 &&
   '$data' in data &&
@@ -93,7 +93,7 @@ export function fromWire({ stream, revision, type, data: given, metadata }: Wire
   return { id, type, version, stream, revision, time, data, meta, prevHash, hash };
 }
 
-function reclose(data: unknown, metadata: unknown): Enclosed {
+function reclose(data: unknown, metadata: unknown): Enclosure {
   const own = Object.entries(metadata as object).filter(([key]) => !RESERVED.has(key));
   return { $data: data, $metadata: Object.fromEntries(own) };
 }

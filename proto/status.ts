@@ -60,19 +60,17 @@ export function grpcStatusOf(code: string): status {
 
 /** What the caller gets to see. What went wrong inside is for the operator's log only. */
 export function refusal(error: unknown, onInternal: (error: unknown) => void = () => {}): StatusObject {
-  const code = error instanceof AgonError ? grpcStatusOf(error.code) : status.INTERNAL;
+  const isTold = error instanceof AgonError && grpcStatusOf(error.code) !== status.INTERNAL;
+  if (!isTold) onInternal(error);
+  const { code: ours, message, details } = isTold ? error : INTERNAL;
+  const code = grpcStatusOf(ours);
   const metadata = new Metadata();
-  if (!(error instanceof AgonError) || code === status.INTERNAL) {
-    onInternal(error);
-    const details = 'Something went wrong inside Agon. The operator finds it in the log.';
-    metadata.set(DETAIL, detail('INTERNAL', {}));
-    metadata.set(RICH, rich(code, details, 'INTERNAL', {}));
-    return { code, details, metadata };
-  }
-  metadata.set(DETAIL, detail(error.code, error.details));
-  metadata.set(RICH, rich(code, error.message, error.code, error.details));
-  return { code, details: error.message, metadata };
+  metadata.set(DETAIL, Buffer.from(ErrorDetail.encode({ code: ours, detailsJson: JSON.stringify(details) }).finish()));
+  metadata.set(RICH, rich(code, message, ours, details));
+  return { code, details: message, metadata };
 }
+
+const INTERNAL = new AgonError('INTERNAL', 'Something went wrong inside Agon. The operator finds it in the log.');
 
 /** The same in Google's words: why, as ErrorInfo, and when to come back, as RetryInfo. */
 function rich(code: status, message: string, ours: string, { retryAfterMs }: AgonError['details']): Buffer {
@@ -88,9 +86,6 @@ function rich(code: status, message: string, ours: string, { retryAfterMs }: Ago
   }
   return Buffer.from(Status.encode({ code, message, details }).finish());
 }
-
-const detail = (code: string, details: object) =>
-  Buffer.from(ErrorDetail.encode({ code, detailsJson: JSON.stringify(details) }).finish());
 
 /** The refusal as it was on the other side; whatever else went wrong is NET.UNAVAILABLE or GRPC.<status>. */
 export function errorOf(error: unknown): AgonError {

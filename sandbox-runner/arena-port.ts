@@ -1,10 +1,13 @@
 import type { SeatRuntime } from '../services/kernel/index.js';
 import type { Progress } from './protocol.js';
 
-/** What a runner gets when it claims a match: all it needs to play it. */
-export interface WorkOrder {
+export interface Attempt {
   readonly matchId: string;
   readonly attempt: number;
+}
+
+/** What a runner gets when it claims a match: all it needs to play it. */
+export interface WorkOrder extends Attempt {
   readonly game: string;
   readonly seed: string;
   readonly codeDigests: readonly string[];
@@ -14,11 +17,6 @@ export interface WorkOrder {
   readonly agentIds: readonly string[];
   /** How long the attempt is this runner's without a heartbeat. */
   readonly leaseMs: number;
-}
-
-export interface Attempt {
-  readonly matchId: string;
-  readonly attempt: number;
 }
 
 /** The report in RFC 8785 form, and the runner's Ed25519 signature over its UTF-8 in hex. */

@@ -5,21 +5,24 @@ import { join } from 'node:path';
 import { compiledCell, root } from './paths.js';
 import { type FromCell, type Markers, readMarkers, type ToCell } from './protocol.js';
 
-export interface CellOptions {
+interface CellOptions {
   /** For specs that need a cell which misbehaves. */
   readonly file?: string | undefined;
   /** An open cell starts processes, which Node's permissions would not let it. Its agents have walls of their own. */
   readonly open: boolean;
   /** Heap of the cell's own JavaScript; agents' memory is WebAssembly memory and has its own cap. */
-  readonly heapMegabytes: number;
+  readonly heapMegabytes?: number | undefined;
 }
 
-export interface CellEvents {
+interface CellEvents {
   ready(): void;
   message(message: FromCell): void;
   /** The process is gone and everything it wrote has been read. */
   gone(how: string): void;
 }
+
+const heapMegabytes = 128;
+const startMs = 30_000;
 
 /**
  * The native stack of a cell is made larger than what QuickJS may use, so that QuickJS is always the one to notice an
@@ -64,7 +67,7 @@ export class CellProcess {
   constructor(options: CellOptions, events: CellEvents) {
     this.child = fork(options.file ?? compiledCell(), [], {
       execArgv: [
-        `--max-old-space-size=${options.heapMegabytes}`,
+        `--max-old-space-size=${options.heapMegabytes ?? heapMegabytes}`,
         `--stack-size=${nativeStackKilobytes}`,
         ...(options.file === undefined && !options.open ? permissionFlags() : []),
       ],
@@ -78,9 +81,11 @@ export class CellProcess {
     this.child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.errors = (this.errors + text).slice(-2_000);
     });
+    const watchdog = setTimeout(() => this.kill(), startMs);
     this.child.on('message', (message: FromCell) => {
-      if (message.kind === 'ready') events.ready();
-      else events.message(message);
+      if (message.kind !== 'ready') return events.message(message);
+      clearTimeout(watchdog);
+      events.ready();
     });
     // A failed send is followed by the exit, which is where the failure is handled.
     this.child.on('error', () => {});
@@ -88,6 +93,7 @@ export class CellProcess {
     const gone = (how: string): void => {
       if (closed) return;
       closed = true;
+      clearTimeout(watchdog);
       this.written = readWhole(this.markersFd);
       closeSync(this.markersFd);
       events.gone(how);

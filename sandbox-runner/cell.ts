@@ -14,10 +14,12 @@ import { defaultLimits, type Limits } from './limits.js';
 import {
   driverNames,
   type FromCell,
+  hostedRuntime,
   liveFeed,
   MarkerWriter,
   markerFd,
   type Progress,
+  runtimesOf,
   type ToCell,
 } from './protocol.js';
 import { type MatchRecord, playMatch } from './referee.js';
@@ -50,22 +52,22 @@ const markers = new MarkerWriter((text, position) => writeSync(markerFd, text, p
 
 async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchRecord> {
   const seats: AgentInstance[] = [];
-  const { seed, limits, runtimes } = order;
+  const { job, limits } = order;
+  const { seed } = job;
   try {
-    for (const [seat, source] of order.sources.entries()) {
-      const driver = await driverFor(runtimes[seat] ?? 'javascript', limits);
-      const door = order.doors[seat] ?? undefined;
-      seats.push(await driver.load(source, { seed, seat, limits, door }));
+    for (const [seat, agent] of job.agents.entries()) {
+      const driver = await driverFor(hostedRuntime(agent), limits);
+      seats.push(await driver.load(agent.source, { seed, seat, limits, endpoint: agent.endpoint }));
     }
     const heard = (progress: Progress) => tell({ kind: 'progress', order: order.order, progress });
     const live = order.live ? liveFeed(seats, heard) : undefined;
     const record = await playMatch({
-      game: gameNamed(order.game),
+      game: gameNamed(job.game),
       seed,
       seats,
       limits,
-      driver: driverNames(runtimes),
-      agents: order.digests,
+      driver: driverNames(runtimesOf(job)),
+      agents: job.agents.map(({ codeDigest }) => codeDigest),
       onTurn: (_turn, seat, last) => {
         markers.turn(seat, last);
         live?.(last);

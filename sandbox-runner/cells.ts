@@ -4,9 +4,9 @@ import type { AgentInstance, SourceCheck } from './drivers/driver.js';
 import type { Egress } from './egress/egress.js';
 import type { Limits } from './limits.js';
 import { CellPool, type PoolOptions } from './pool.js';
-import { hostedRuntime, type MatchJob, type Progress } from './protocol.js';
+import { type MatchJob, type Progress, runtimesOf, type SeatOrder } from './protocol.js';
 import type { MatchRecord } from './referee.js';
-import { SeatCells, type SeatOrder } from './seat-cells.js';
+import { SeatCells } from './seat-cells.js';
 
 /** A seat whose opponent thinks far away idles most of the time, so there may be more of them than cells for matches. */
 const SEATS_A_CELL = 4;
@@ -18,16 +18,15 @@ const SEATS_A_CELL = 4;
  * @example const record = await cells.play({ matchId, game: 'connect-four', seed, agents });
  */
 export class Cells {
-  private readonly options: PoolOptions;
   private readonly closed: CellPool;
-  private readonly egress: Egress | undefined;
   private open: CellPool | undefined;
   private readonly seats: SeatCells;
 
   /** Without `egress` no agent gets any. */
-  constructor(options: PoolOptions = {}, egress?: Egress) {
-    this.options = options;
-    this.egress = egress;
+  constructor(
+    private readonly options: PoolOptions = {},
+    private readonly egress?: Egress,
+  ) {
     this.closed = new CellPool(options);
     this.seats = new SeatCells({ ...options, max: SEATS_A_CELL * (options.size ?? availableParallelism()) });
   }
@@ -43,7 +42,7 @@ export class Cells {
 
   /** A match that has to be played again from the start says its turns again. */
   async play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
-    const pool = this.poolFor(job.agents.map(hostedRuntime));
+    const pool = this.poolFor(runtimesOf(job));
     return this.egress ? this.egress.play(job, onProgress, pool.play.bind(pool)) : pool.play(job, onProgress);
   }
 

@@ -10,11 +10,11 @@ import {
 import { ArenaServiceClient, type StreamProgressRequest } from '../proto/gen/agon/runner/v1/runner.js';
 import { errorOf } from '../proto/status.js';
 import { AgonError, type Clock, canonical, type Ids, runtimeNamed, type SigningKey } from '../services/kernel/index.js';
-import type { ArenaPort, Attempt } from './arena-port.js';
+import type { ArenaPort, Attempt, SignedReport } from './arena-port.js';
 import type { Progress } from './protocol.js';
 
-export interface ConnectOptions {
-  /** host:port of the arena's gRPC door. */
+interface ConnectOptions {
+  /** host:port of the arena's gRPC endpoint. */
   readonly address: string;
   /** The arena's runner token: it lets a key register. */
   readonly token: string;
@@ -77,7 +77,7 @@ export class GrpcArena implements ArenaPort {
     await this.once(this.client.heartbeat, { matchId, attempt });
   }
 
-  async report({ text, signature }: { readonly text: string; readonly signature: string }): Promise<void> {
+  async report({ text, signature }: SignedReport): Promise<void> {
     await this.call(this.client.report, { report: text, signature: Buffer.from(signature, 'hex') });
   }
 

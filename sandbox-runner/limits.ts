@@ -1,53 +1,65 @@
 import { z } from 'zod';
 import { AgonError } from '../services/kernel/index.js';
 
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+const whole = (min: number, max: number, usual: number) => z.number().int().min(min).max(max).default(usual);
+
 /**
  * Every limit on an agent, in one place. Thinking is paid for in the unit that a driver can measure. The wasm driver
  * counts fuel, in ticks of about ten thousand calls and loop rounds, some 0.4 ms on a machine of 2024, and always the
  * same count for the same code. Drivers that run native code can only count time: milliseconds of CPU, which a busy
  * machine does not inflate. Each seat pays in the unit of its own driver; the limits for both are always recorded.
+ *
+ * The bounds are what the drivers can hold. Below 4 MiB the engine cannot report its own errors; above 512 KiB of
+ * stack the native stack of a cell could run out before the engine notices. Node alone has a dozen threads.
  */
-export interface Limits {
+const limitsSchema = z.strictObject({
   /** Heap of one agent, above what the empty sandbox itself needs. */
-  readonly memoryBytes: number;
+  memoryBytes: whole(4 * MiB, 1024 * MiB, 32 * MiB),
   /** Depth of calls inside the sandbox. */
-  readonly stackBytes: number;
+  stackBytes: whole(32 * KiB, 512 * KiB, 256 * KiB),
   /** For running the top level of the source and its `init`, together. */
-  readonly initFuel: number;
+  initFuel: whole(1, 10_000_000, 500),
   /** Free of charge on every turn; what is not used is lost. */
-  readonly turnFuel: number;
+  turnFuel: whole(1, 10_000_000, 250),
   /** For the whole match: pays for the part of a turn that is above `turnFuel`. */
-  readonly bankFuel: number;
+  bankFuel: whole(0, 100_000_000, 2_500),
   /** The same three for drivers that count time, in milliseconds of CPU. */
-  readonly initMs: number;
-  readonly turnMs: number;
-  readonly bankMs: number;
+  initMs: whole(1, 3_600_000, 2_000),
+  turnMs: whole(1, 3_600_000, 100),
+  bankMs: whole(0, 3_600_000, 1_000),
   /** The same three for agents that play from outside, in milliseconds by the arena's clock, the network included. */
-  readonly clockInitMs: number;
-  readonly clockTurnMs: number;
-  readonly clockBankMs: number;
+  clockInitMs: whole(1, 3_600_000, 30_000),
+  clockTurnMs: whole(1, 3_600_000, 2_000),
+  clockBankMs: whole(0, 3_600_000, 60_000),
   /** How much longer than its CPU time a call may take by the wall clock: for sleeping, and for a busy machine. */
-  readonly stallMs: number;
+  stallMs: whole(1, 3_600_000, 2_000),
   /** Processes and threads of one agent, the interpreter's own included. */
-  readonly tasks: number;
+  tasks: whole(16, 4_096, 64),
   /** Files that an agent may write, all together; they live in memory and count there too. */
-  readonly diskBytes: number;
+  diskBytes: whole(64 * KiB, 1024 * MiB, 16 * MiB),
   /** What an agent may print in a whole match before it loses by `flood`. */
-  readonly outputBytes: number;
-  readonly replyBytes: number;
+  outputBytes: whole(1 * KiB, 1024 * MiB, 4 * MiB),
+  replyBytes: whole(1, 1 * MiB, 4 * KiB),
   /** The code of an agent: its file, or its bundle as it is stored. */
-  readonly sourceBytes: number;
+  sourceBytes: whole(1, 16 * MiB, 1 * MiB),
   /** For the whole match, both agents and the referee. */
-  readonly wallMs: number;
+  wallMs: whole(50, 24 * 60 * 60 * 1000, 30_000),
   /** What is kept of an agent's console output; the rest is dropped without a word. */
-  readonly logBytes: number;
-}
+  logBytes: whole(0, 1 * MiB, 16 * KiB),
+});
+
+export type Limits = Readonly<z.output<typeof limitsSchema>>;
+
+export const defaultLimits: Limits = Object.freeze(limitsSchema.parse({}));
 
 /** What a driver counts: ticks that are the same on every run, time of the CPU, or time by the clock on the wall. */
 export type Meter = 'fuel' | 'time' | 'clock';
 
 /** What one seat may spend, in the unit of its driver. */
-export interface Allowance {
+interface Allowance {
   readonly init: number;
   readonly turn: number;
   readonly bank: number;
@@ -63,59 +75,6 @@ export function allowanceOf(limits: Limits, meter: Meter): Allowance {
       return { init: limits.clockInitMs, turn: limits.clockTurnMs, bank: limits.clockBankMs };
   }
 }
-
-const KiB = 1024;
-const MiB = 1024 * KiB;
-
-export const defaultLimits: Limits = Object.freeze({
-  memoryBytes: 32 * MiB,
-  stackBytes: 256 * KiB,
-  initFuel: 500,
-  turnFuel: 250,
-  bankFuel: 2_500,
-  initMs: 2_000,
-  turnMs: 100,
-  bankMs: 1_000,
-  clockInitMs: 30_000,
-  clockTurnMs: 2_000,
-  clockBankMs: 60_000,
-  stallMs: 2_000,
-  tasks: 64,
-  diskBytes: 16 * MiB,
-  outputBytes: 4 * MiB,
-  replyBytes: 4 * KiB,
-  sourceBytes: 1 * MiB,
-  wallMs: 30_000,
-  logBytes: 16 * KiB,
-});
-
-const whole = (min: number, max: number) => z.number().int().min(min).max(max);
-
-/**
- * The bounds are what the drivers can hold. Below 4 MiB the engine cannot report its own errors; above 512 KiB of
- * stack the native stack of a cell could run out before the engine notices. Node alone has a dozen threads.
- */
-const limitsSchema = z.strictObject({
-  memoryBytes: whole(4 * MiB, 1024 * MiB),
-  stackBytes: whole(32 * KiB, 512 * KiB),
-  initFuel: whole(1, 10_000_000),
-  turnFuel: whole(1, 10_000_000),
-  bankFuel: whole(0, 100_000_000),
-  initMs: whole(1, 3_600_000),
-  turnMs: whole(1, 3_600_000),
-  bankMs: whole(0, 3_600_000),
-  clockInitMs: whole(1, 3_600_000),
-  clockTurnMs: whole(1, 3_600_000),
-  clockBankMs: whole(0, 3_600_000),
-  stallMs: whole(1, 3_600_000),
-  tasks: whole(16, 4_096),
-  diskBytes: whole(64 * KiB, 1024 * MiB),
-  outputBytes: whole(1 * KiB, 1024 * MiB),
-  replyBytes: whole(1, 1 * MiB),
-  sourceBytes: whole(1, 16 * MiB),
-  wallMs: whole(50, 24 * 60 * 60 * 1000),
-  logBytes: whole(0, 1 * MiB),
-});
 
 /**
  * Fills in the defaults and refuses a limit that no driver could hold.

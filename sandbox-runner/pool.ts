@@ -5,17 +5,15 @@ import type { SourceCheck } from './drivers/driver.js';
 import { assertSeats, gameNamed } from './games/index.js';
 import { type Limits, limitsFrom } from './limits.js';
 import {
-  codeDigest,
+  assertDigest,
   driverNames,
   type FromCell,
-  hostedRuntime,
   type MatchJob,
   type Progress,
+  runtimesOf,
   type ToCell,
 } from './protocol.js';
 import { forfeit, type MatchRecord } from './referee.js';
-
-export type { MatchJob };
 
 export interface PoolOptions {
   /** Cells kept warm, each playing one match at a time. Defaults to one a core. */
@@ -54,7 +52,6 @@ interface Cell {
 
 /** A cell that cannot even start several times in a row will not start the next time either. */
 const startAttempts = 3;
-const startMs = 30_000;
 
 /**
  * Keeps cells warm and gives each one match at a time. The promise of `play` always settles: with a record, or with an
@@ -63,7 +60,7 @@ const startMs = 30_000;
  * @example const record = await pool.play({ matchId, game: 'connect-four', seed, agents });
  */
 export class CellPool {
-  private readonly options: Required<Omit<PoolOptions, 'cellFile'>> & Pick<PoolOptions, 'cellFile'>;
+  private readonly options: PoolOptions & Required<Pick<PoolOptions, 'size' | 'queueLength' | 'open'>>;
   private readonly cells = new Set<Cell>();
   private readonly queue: Task[] = [];
   private orders = 0;
@@ -73,7 +70,7 @@ export class CellPool {
   private readonly whenChanged: (() => void)[] = [];
 
   constructor(options: PoolOptions = {}) {
-    this.options = { size: availableParallelism(), queueLength: 10_000, heapMegabytes: 128, open: false, ...options };
+    this.options = { size: availableParallelism(), queueLength: 10_000, open: false, ...options };
     invariant(this.options.size > 0, 'A pool has at least one cell.');
     this.fill();
   }
@@ -90,15 +87,7 @@ export class CellPool {
   /** A match that has to be played again from the start says its turns again. */
   async play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
     assertSeats(gameNamed(job.game), job.agents.length);
-    for (const { source, codeDigest: claimed } of job.agents) {
-      const actual = codeDigest(source);
-      if (claimed === actual) continue;
-      throw new AgonError('SANDBOX.DIGEST_MISMATCH', 'The source is not the one that its digest names.', {
-        matchId: job.matchId,
-        claimed,
-        actual,
-      });
-    }
+    for (const { source, codeDigest } of job.agents) assertDigest(source, codeDigest, { matchId: job.matchId });
     return (await this.submit({ kind: 'play', job, limits: limitsFrom(job.limits), onProgress })) as MatchRecord;
   }
 
@@ -150,21 +139,16 @@ export class CellPool {
       { file, heapMegabytes, open },
       {
         ready: () => {
-          clearTimeout(startWatchdog);
           this.failedStarts = 0;
           cell.ready = true;
           this.dispatch();
           this.changed();
         },
         message: (message) => this.finish(cell, message),
-        gone: (how) => {
-          clearTimeout(startWatchdog);
-          this.bury(cell, how);
-        },
+        gone: (how) => this.bury(cell, how),
       },
     );
     const cell: Cell = { process, ready: false, running: undefined, timedOut: false };
-    const startWatchdog = setTimeout(() => process.kill(), startMs);
     this.cells.add(cell);
   }
 
@@ -179,7 +163,7 @@ export class CellPool {
         cell.process.kill();
       }, task.work.limits.wallMs);
       cell.running = { task, order, watchdog };
-      cell.process.send(orderFor(task.work, order));
+      cell.process.send(messageOf(task.work, order));
     }
   }
 
@@ -247,22 +231,9 @@ export class CellPool {
   }
 }
 
-function orderFor(work: Work, order: number): ToCell {
+function messageOf(work: Work, order: number): ToCell {
   if (work.kind === 'check') return { ...work, order };
-  const { game, seed, agents } = work.job;
-  const sources = agents.map((agent) => agent.source);
-  return {
-    kind: 'play',
-    order,
-    game,
-    seed,
-    sources,
-    runtimes: runtimesOf(work.job),
-    digests: agents.map((agent) => agent.codeDigest),
-    doors: agents.map((agent) => agent.door ?? null),
-    limits: work.limits,
-    live: work.onProgress !== undefined,
-  };
+  return { kind: 'play', order, job: work.job, limits: work.limits, live: work.onProgress !== undefined };
 }
 
 function lost(
@@ -274,13 +245,11 @@ function lost(
 ): MatchRecord | SourceCheck {
   if (work.kind === 'check') return { ok: false, rule: reason, detail };
   const { job, limits } = work;
-  const agents = job.agents.map((agent) => agent.codeDigest);
-  const game = gameNamed(job.game);
   return forfeit({
-    game,
+    game: gameNamed(job.game),
     seed: job.seed,
     driver: driverNames(runtimesOf(job)),
-    agents,
+    agents: job.agents.map((agent) => agent.codeDigest),
     turns,
     limits,
     seat,
@@ -288,8 +257,6 @@ function lost(
     detail,
   });
 }
-
-const runtimesOf = (job: MatchJob) => job.agents.map(hostedRuntime);
 
 const poolClosed = (): AgonError => new AgonError('SANDBOX.CLOSED', 'The pool of cells has been closed.');
 

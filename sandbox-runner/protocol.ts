@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type AgentRuntime, AgonError, type SeatRuntime } from '../services/kernel/index.js';
-import type { AgentInstance, Done, EgressDoor, Fault, Reply, SourceCheck, Usage } from './drivers/driver.js';
+import type { AgentInstance, Completion, EgressEndpoint, Fault, Reply, SourceCheck, Usage } from './drivers/driver.js';
+import { jsonOf } from './json.js';
 import type { Limits, Meter } from './limits.js';
 import type { MatchRecord, TurnRecord } from './referee.js';
 
@@ -30,7 +31,7 @@ export interface MatchAgent {
   /** By which it may have been granted egress; code that nobody submitted has none. */
   readonly agentId?: string;
   /** Set by the runner alone. */
-  readonly door?: EgressDoor | undefined;
+  readonly endpoint?: EgressEndpoint | undefined;
 }
 
 /** What runs an agent in a cell. One that plays from outside has no code to run. */
@@ -39,20 +40,33 @@ export function hostedRuntime({ runtime = 'javascript', agentId = '' }: MatchAge
   throw new AgonError('SANDBOX.EXTERNAL', `${agentId} plays from outside and has no code that could be run here.`);
 }
 
+export const runtimesOf = (job: MatchJob): AgentRuntime[] => job.agents.map(hostedRuntime);
+
 /** SHA-256 of the source in UTF-8, in hexadecimal: the name by which a record refers to code. */
 export const codeDigest = (source: string): string => createHash('sha256').update(source).digest('hex');
+
+export function assertDigest(source: string, claimed: string, details: Record<string, unknown> = {}): void {
+  const actual = codeDigest(source);
+  if (claimed === actual) return;
+  const message = 'The source is not the one that its digest names.';
+  throw new AgonError('SANDBOX.DIGEST_MISMATCH', message, { ...details, claimed, actual });
+}
+
+/** Code to be seated, and what its sandbox needs to know. */
+export interface SeatOrder {
+  readonly source: string;
+  readonly codeDigest: string;
+  readonly runtime: AgentRuntime;
+  readonly seed: string;
+  readonly seat: number;
+  readonly limits: Limits;
+}
 
 export type ToCell =
   | {
       readonly kind: 'play';
       readonly order: number;
-      readonly game: string;
-      readonly seed: string;
-      readonly sources: readonly string[];
-      readonly runtimes: readonly AgentRuntime[];
-      readonly digests: readonly string[];
-      /** By seat, for those who have one. */
-      readonly doors: readonly (EgressDoor | null)[];
+      readonly job: MatchJob;
       readonly limits: Limits;
       /** Whether somebody wants to hear of turns and logs as they happen. */
       readonly live: boolean;
@@ -65,15 +79,7 @@ export type ToCell =
       readonly limits: Limits;
     }
   /** One agent alone, for a match whose referee sits elsewhere. Nothing is answered but its calls. */
-  | {
-      readonly kind: 'seat';
-      readonly order: number;
-      readonly source: string;
-      readonly runtime: AgentRuntime;
-      readonly seed: string;
-      readonly seat: number;
-      readonly limits: Limits;
-    }
+  | (SeatOrder & { readonly kind: 'seat'; readonly order: number })
   | { readonly kind: 'call'; readonly order: number; readonly call: SeatCall }
   | { readonly kind: 'stand'; readonly order: number }
   | { readonly kind: 'leave' };
@@ -86,14 +92,14 @@ export interface SeatCall {
 }
 
 export interface SeatAnswer {
-  readonly answer: Done | Reply | Fault;
+  readonly answer: Completion | Reply | Fault;
   readonly usage: Usage;
   /** What the agent has printed since the last answer. */
   readonly printed: string;
 }
 
 /** What an agent's sandbox is, as it is recorded. */
-export interface SeatedAt {
+export interface SeatDriver {
   readonly driver: string;
   readonly driverVersion: string;
   readonly meter: Meter;
@@ -129,7 +135,7 @@ export type FromCell =
   | { readonly kind: 'ready' }
   | { readonly kind: 'progress'; readonly order: number; readonly progress: Progress }
   | { readonly kind: 'played'; readonly order: number; readonly record: MatchRecord }
-  | { readonly kind: 'seated'; readonly order: number; readonly at: SeatedAt }
+  | { readonly kind: 'seated'; readonly order: number; readonly at: SeatDriver }
   | { readonly kind: 'answered'; readonly order: number; readonly answered: SeatAnswer }
   | { readonly kind: 'stood'; readonly order: number }
   | { readonly kind: 'checked'; readonly order: number; readonly check: SourceCheck }
@@ -146,13 +152,10 @@ export const markerFd = 3;
 const markerEnd = 'end\n';
 
 export class MarkerWriter {
-  private readonly write: (text: string, position: number) => void;
   private position = 0;
   private order = 0;
 
-  constructor(write: (text: string, position: number) => void) {
-    this.write = write;
-  }
+  constructor(private readonly write: (text: string, position: number) => void) {}
 
   begin(order: number): void {
     this.order = order;
@@ -181,7 +184,7 @@ const asciiJson = (value: unknown): string =>
 const count = z.int().nonnegative();
 const marker = z.union([z.tuple([count, count]), z.tuple([count, count, count, count, count, z.json()])]);
 
-/** Reads what is left of a match from its markers. */
+/** Reads what is left of a match from its markers. A cell may die in the middle of a line. */
 export function readMarkers(text: string, order: number): Markers {
   let seat: number | undefined;
   const turns: TurnRecord[] = [];
@@ -194,13 +197,4 @@ export function readMarkers(text: string, order: number): Markers {
     if (turn === turns.length + 1) turns.push({ turn, seat: by, action, fuel });
   }
   return { seat, turns };
-}
-
-/** A cell may die in the middle of a line. */
-function jsonOf(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AgentInstance, Done, Fault, Reply } from './drivers/driver.js';
+import type { AgentInstance, Completion, Fault, Reply } from './drivers/driver.js';
 import { fault } from './drivers/driver.js';
 import { gameNamed } from './games/index.js';
 import { type Limits, limitsFrom } from './limits.js';
@@ -24,7 +24,7 @@ class Scripted implements AgentInstance {
     this.start = start;
   }
 
-  async init(config: unknown): Promise<Done | Fault> {
+  async init(config: unknown): Promise<Completion | Fault> {
     this.heard.push(config);
     return this.start ?? { kind: 'done', fuel: 0 };
   }
@@ -40,7 +40,7 @@ class Scripted implements AgentInstance {
     return { kind: 'reply', value: step, fuel: 1 };
   }
 
-  async onResult(result: unknown): Promise<Done | Fault> {
+  async onResult(result: unknown): Promise<Completion | Fault> {
     this.heard.push(result);
     return fault('crash', 'nobody minds', 0);
   }

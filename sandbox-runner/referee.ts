@@ -1,17 +1,13 @@
 import { invariant } from '../services/kernel/index.js';
 import { type AgentInstance, cleanDetail, type Fault, type FaultRule, type Usage } from './drivers/driver.js';
-import { type Action, type AnyGame, assertSeats, isLegal } from './games/index.js';
+import { type Action, type AnyGame, assertSeats, isLegal, type Outcome } from './games/index.js';
 import { allowanceOf, type Limits, type Meter } from './limits.js';
 
 /** Why a match ended other than by the rules of its game: by a broken rule, or by the watchdog. */
 export type ForfeitReason = 'illegal_move' | FaultRule;
 
-export interface MatchOutcome {
-  readonly winner: number | null;
-  /** One score a seat; they sum to 1. */
-  readonly scores: readonly number[];
-  /** The rule of the game that ended it, or a ForfeitReason. */
-  readonly reason: string;
+/** The reason is the rule of the game that ended it, or a ForfeitReason. */
+export interface MatchOutcome extends Outcome {
   readonly detail: string;
   readonly seatAtFault: number | null;
 }
@@ -35,7 +31,7 @@ export interface EgressUsage {
   readonly bytesOut: number;
 }
 
-export interface SeatUsage extends Usage {
+interface SeatUsage extends Usage {
   /** What ran this seat; left out when its cell died before it could say. */
   readonly driver?: string;
   readonly driverVersion?: string;
@@ -61,7 +57,7 @@ export interface MatchRecord {
   readonly deterministic?: false;
 }
 
-export interface MatchSetup {
+interface MatchSetup {
   readonly game: AnyGame;
   readonly seed: string;
   readonly seats: readonly AgentInstance[];
@@ -73,13 +69,8 @@ export interface MatchSetup {
 }
 
 /** What the host knows about a match that never came back. */
-export interface Forfeit {
-  readonly game: AnyGame;
-  readonly seed: string;
-  readonly driver: string;
-  readonly agents: readonly string[];
+interface Forfeit extends Omit<MatchSetup, 'seats' | 'onTurn'> {
   readonly turns: readonly TurnRecord[];
-  readonly limits: Limits;
   readonly seat: number;
   readonly reason: 'timeout' | 'crash';
   readonly detail: string;

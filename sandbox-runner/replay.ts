@@ -4,7 +4,7 @@ import { type AnyGame, assertSeats, gameNamed, isLegal } from './games/index.js'
 import { allowanceOf } from './limits.js';
 import { type ForfeitReason, lostBy, type MatchOutcome, type MatchRecord } from './referee.js';
 
-export interface Replay {
+interface Replay {
   /** Whether the recorded actions, under the recorded rules and limits, lead to the recorded outcome. */
   readonly agrees: boolean;
   /** The outcome that the record should have, when it can be derived at all. */

@@ -1,18 +1,16 @@
-import { type AgentRuntime, AgonError, invariant } from '../services/kernel/index.js';
+import { AgonError, invariant } from '../services/kernel/index.js';
 import { CellProcess } from './cell-process.js';
-import { type AgentInstance, type Done, type Fault, fault, type Reply, type Usage } from './drivers/driver.js';
+import { type AgentInstance, type Completion, type Fault, fault, type Reply, type Usage } from './drivers/driver.js';
 import type { Limits } from './limits.js';
-import { codeDigest, type FromCell, type SeatAnswer, type SeatCall, type SeatedAt, type ToCell } from './protocol.js';
-
-/** Code to be seated, and what its sandbox needs to know. */
-export interface SeatOrder {
-  readonly source: string;
-  readonly codeDigest: string;
-  readonly runtime: AgentRuntime;
-  readonly seed: string;
-  readonly seat: number;
-  readonly limits: Limits;
-}
+import {
+  assertDigest,
+  type FromCell,
+  type SeatAnswer,
+  type SeatCall,
+  type SeatDriver,
+  type SeatOrder,
+  type ToCell,
+} from './protocol.js';
 
 interface SeatCellsOptions {
   /** Cells at a time; whoever comes later waits for one. */
@@ -21,33 +19,26 @@ interface SeatCellsOptions {
   readonly cellFile?: string;
 }
 
-const HEAP_MEGABYTES = 128;
-const START_MS = 30_000;
+/** For a cell to let its agent go. */
+const STAND_MS = 30_000;
 
 /**
  * Cells for single agents whose match is refereed elsewhere, because they meet somebody from outside. A cell holds one
  * agent at a time, so when it dies in a call there is no doubt whose code was running. Started when first needed.
  */
 export class SeatCells {
-  private readonly options: SeatCellsOptions;
   private readonly cells = new Set<SeatCell>();
   private readonly waiting: (() => void)[] = [];
   private closed = false;
 
-  constructor(options: SeatCellsOptions) {
-    this.options = options;
-  }
+  constructor(private readonly options: SeatCellsOptions) {}
 
   get pids(): readonly number[] {
     return [...this.cells].flatMap((cell) => cell.pid ?? []);
   }
 
   async seat(order: SeatOrder): Promise<AgentInstance> {
-    const actual = codeDigest(order.source);
-    if (actual !== order.codeDigest) {
-      const details = { claimed: order.codeDigest, actual };
-      throw new AgonError('SANDBOX.DIGEST_MISMATCH', 'The source is not the one that its digest names.', details);
-    }
+    assertDigest(order.source, order.codeDigest);
     const cell = await this.take(order.runtime !== 'javascript');
     try {
       const at = await cell.sit(order);
@@ -78,7 +69,7 @@ export class SeatCells {
   }
 
   private start(open: boolean): SeatCell {
-    const { heapMegabytes = HEAP_MEGABYTES, cellFile: file } = this.options;
+    const { heapMegabytes, cellFile: file } = this.options;
     const cell = new SeatCell({ open, heapMegabytes, file }, () => {
       if (!cell.alive) this.cells.delete(cell);
       this.waiting.shift()?.();
@@ -102,7 +93,7 @@ class SeatCell {
 
   /** `changed` is called when the cell is free again, or gone. */
   constructor(
-    options: { open: boolean; heapMegabytes: number; file: string | undefined },
+    options: ConstructorParameters<typeof CellProcess>[0],
     readonly changed: () => void,
   ) {
     this.open = options.open;
@@ -114,19 +105,14 @@ class SeatCell {
     this.gone = new Promise((resolve) => {
       gone = resolve;
     });
-    const watchdog = setTimeout(() => this.process.kill(), START_MS);
     this.process = new CellProcess(options, {
-      ready: () => {
-        clearTimeout(watchdog);
-        started();
-      },
+      ready: () => started(),
       message: (message) => {
         const asked = this.asked;
         this.asked = undefined;
         asked?.answer(message);
       },
       gone: (how) => {
-        clearTimeout(watchdog);
         this.how = how;
         started();
         this.asked?.died(how);
@@ -153,13 +139,12 @@ class SeatCell {
     return this;
   }
 
-  async sit({ source, runtime, seed, seat, limits }: SeatOrder): Promise<SeatedAt> {
+  async sit(order: SeatOrder): Promise<SeatDriver> {
     await this.ready;
     if (this.ended) throw closed();
     if (!this.alive) throw new AgonError('SANDBOX.CELL_START_FAILED', `A cell did not start: ${this.how}.`);
     this.order += 1;
-    const order = { kind: 'seat', order: this.order, source, runtime, seed, seat, limits } as const;
-    const answer = await this.ask(order, limits.wallMs);
+    const answer = await this.ask({ ...order, kind: 'seat', order: this.order }, order.limits.wallMs);
     if (answer.kind === 'seated') return answer.at;
     if (answer.kind === 'failed') throw new AgonError(answer.code, answer.message);
     throw new AgonError('SANDBOX.CELL_DIED', 'A cell did not take its agent; the match may be played again.');
@@ -183,7 +168,7 @@ class SeatCell {
       void this.kill();
       return;
     }
-    void this.ask({ kind: 'stand', order: this.order }, START_MS).then((answer) => {
+    void this.ask({ kind: 'stand', order: this.order }, STAND_MS).then((answer) => {
       if (answer.kind !== 'stood') return;
       this.free = true;
       this.changed();
@@ -204,14 +189,14 @@ class SeatCell {
   }
 
   private ask(message: ToCell, wallMs: number) {
-    type Died = { readonly kind: 'died'; readonly died: string; readonly timedOut: boolean };
-    return new Promise<FromCell | Died>((resolve) => {
+    type CellDeath = { readonly kind: 'died'; readonly died: string; readonly timedOut: boolean };
+    return new Promise<FromCell | CellDeath>((resolve) => {
       let timedOut = false;
       const watchdog = setTimeout(() => {
         timedOut = true;
         this.process.kill();
       }, wallMs);
-      const end = (answer: FromCell | Died) => {
+      const end = (answer: FromCell | CellDeath) => {
         clearTimeout(watchdog);
         resolve(answer);
       };
@@ -234,7 +219,7 @@ class HostedSeat implements AgentInstance {
 
   constructor(
     readonly cell: SeatCell,
-    { driver, driverVersion, meter }: SeatedAt,
+    { driver, driverVersion, meter }: SeatDriver,
     readonly limits: Limits,
   ) {
     this.driver = driver;
@@ -242,16 +227,16 @@ class HostedSeat implements AgentInstance {
     this.meter = meter;
   }
 
-  init(config: unknown, fuel: number): Promise<Done | Fault> {
-    return this.call('init', config, fuel) as Promise<Done | Fault>;
+  init(config: unknown, fuel: number): Promise<Completion | Fault> {
+    return this.call('init', config, fuel) as Promise<Completion | Fault>;
   }
 
   act(observation: unknown, fuel: number): Promise<Reply | Fault> {
     return this.call('act', observation, fuel) as Promise<Reply | Fault>;
   }
 
-  onResult(result: unknown, fuel: number): Promise<Done | Fault> {
-    return this.call('onResult', result, fuel) as Promise<Done | Fault>;
+  onResult(result: unknown, fuel: number): Promise<Completion | Fault> {
+    return this.call('onResult', result, fuel) as Promise<Completion | Fault>;
   }
 
   log(): string {
@@ -264,7 +249,7 @@ class HostedSeat implements AgentInstance {
     this.cell.stand();
   }
 
-  private async call(method: SeatCall['method'], argument: unknown, fuel: number): Promise<Done | Reply | Fault> {
+  private async call(method: SeatCall['method'], argument: unknown, fuel: number): Promise<Completion | Reply | Fault> {
     if (this.fault) return this.fault;
     // Between calls none of the agent's code runs: whatever ended the cell then was not the agent.
     if (!this.cell.alive) throw this.cell.whyGone();

@@ -6,6 +6,7 @@ import {
 } from '../proto/gen/agon/runner/v1/runner.js';
 import { feed, type Serving, serve, unary } from '../proto/serve.js';
 import { AgonError, type Clock, canonical, runtimeNamed } from '../services/kernel/index.js';
+import { jsonOf } from './json.js';
 import type { Limits } from './limits.js';
 import type { CellPool } from './pool.js';
 import { codeDigest } from './protocol.js';
@@ -28,7 +29,7 @@ export class RunnerLogs {
   }
 }
 
-export interface RunnerServerOptions {
+interface RunnerServerOptions {
   readonly host: string;
   readonly port: number;
   readonly pool: Pick<CellPool, 'play'>;
@@ -86,9 +87,7 @@ function runnerService(options: RunnerServerOptions, closing: AbortSignal): Runn
 }
 
 function limitsOf(json: string): Partial<Limits> {
-  try {
-    return json === '' ? {} : (JSON.parse(json) as Partial<Limits>);
-  } catch {
-    throw new AgonError('SANDBOX.BAD_LIMITS', 'The limits are not JSON.');
-  }
+  const limits = json === '' ? {} : jsonOf(json);
+  if (limits === undefined) throw new AgonError('SANDBOX.BAD_LIMITS', 'The limits are not JSON.');
+  return limits as Partial<Limits>;
 }

@@ -219,7 +219,7 @@ export function sdkScenarios(name: string, command: readonly [string, ...string[
 
     it('play over TLS, with a certificate of their own where the arena asks for one', async () => {
       await arena.stop('SIGTERM');
-      const [cert, key, mine, myKey] = ['door.pem', 'door.key', 'agent.pem', 'agent.key'].map((name) =>
+      const [cert, key, mine, myKey] = ['server.pem', 'server.key', 'agent.pem', 'agent.key'].map((name) =>
         join(folder.path, name),
       ) as [string, string, string, string];
       for (const [certFile, keyFile] of [[cert, key] as const, [mine, myKey] as const]) {
@@ -232,7 +232,7 @@ export function sdkScenarios(name: string, command: readonly [string, ...string[
       const strangers = [
         actor('ada.clear', '--behaviour', 'ask'),
         actor('ada.nobody', '--behaviour', 'ask', '--ca', cert),
-        // A door that somebody else vouches for is not the one that was asked for.
+        // A server that somebody else vouches for is not the one that was asked for.
         actor('ada.misled', '--behaviour', 'ask', ...known, '--ca', mine),
       ];
       const { matchId } = await player.heard('result');

@@ -58,6 +58,7 @@ async function bearerOf({ actorOf, identities }: Ports, token: string) {
 /** What a key needs for what. Whatever is not named takes a person, or staff. */
 const SCOPE_OF: Readonly<Partial<Record<string, KeyScope>>> = {
   SubmitAgent: 'submit',
+  RegisterExternalAgent: 'submit',
   read: 'read',
 };
 

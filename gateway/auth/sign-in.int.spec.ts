@@ -6,10 +6,11 @@ import { type CryptoKey, createLocalJWKSet, importJWK, jwtVerify, SignJWT } from
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
+import { FileVault } from '../../services/adapters/vault/file.js';
 import { Folds, manualClock } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
 import { Directory } from './directory.js';
-import { identitiesFrom } from './identities.js';
+import { identitiesOn } from './part.js';
 import type { SigningKey } from './tokens.js';
 import { fromBase32, totpAt } from './totp.js';
 
@@ -426,18 +427,20 @@ describe('a second factor', () => {
 });
 
 describe('two gateways on one folder', () => {
+  const paths = folderLayout(folder);
   /** As in another process: nothing in memory is shared. */
   const gateway = () =>
-    identitiesFrom({
+    identitiesOn({
       config: arena.config,
-      paths: folderLayout(folder),
+      signingKeys: paths.signingKeys,
+      vault: new FileVault({ people: paths.people, keys: paths.peopleKeys }),
       load: new Folds({ store: arena.store }).load,
       database: arena.database,
       clock,
       ids: arena.ids,
       execute: arena.execute,
       houseAccounts: [],
-      url: () => url,
+      issuer: () => url,
       onInternalError: () => {},
       limits: new MemoryLimits(() => Date.parse(clock())),
     }).signIn;

@@ -19,7 +19,7 @@ import {
   seal,
   storeLimits,
 } from '../../services/kernel/index.js';
-import { APPEND_BYTES_MAX, type Expected, uuidText } from './messages.js';
+import { APPEND_BYTES_MAX, type Expectation, uuidText } from './messages.js';
 
 /** What the log's owner lets in, and under which conditions. */
 export interface AppendPorts {
@@ -32,7 +32,7 @@ export interface AppendPorts {
 }
 
 /** An event as a client proposes it. */
-export interface Proposed {
+interface Proposal {
   readonly id: string;
   readonly type: string;
   readonly data: unknown;
@@ -46,7 +46,7 @@ const REPEAT_EVENTS = 64;
 const ATTEMPTS_MAX = 10;
 
 /** Reads what a client proposes. The log holds JSON, and names that people can read. */
-export function proposedOf(message: BatchAppendReq.ProposedMessage): Proposed {
+function proposedOf(message: BatchAppendReq.ProposedMessage): Proposal {
   const properties = message.getMetadataMap();
   const [id, type = ''] = [uuidText(message.getId()), properties.get('type')];
   if (!UUID.test(id)) throw new AgonError('EVENT.INVALID', `"${id}" is not a UUID.`);
@@ -73,7 +73,7 @@ function parsed(bytes: Uint8Array, what: string): unknown {
 
 /** Proposals of one append, counted before they are kept. */
 export class Proposals {
-  readonly events: Proposed[] = [];
+  readonly events: Proposal[] = [];
   private bytes = 0;
 
   add(message: BatchAppendReq.ProposedMessage): void {
@@ -87,13 +87,13 @@ export class Proposals {
 
 export type Append = (
   stream: string,
-  expected: Expected,
-  proposed: readonly Proposed[],
+  expected: Expectation,
+  proposed: readonly Proposal[],
   actor: Actor,
 ) => Promise<AppendResult>;
 
 /**
- * The door's way into the log. Sealed events are taken as they are, if they hold; others are sealed here. Either way the
+ * The endpoint's way into the log. Sealed events are taken as they are, if they hold; others are sealed here. Either way the
  * log stays one that anybody can verify.
  */
 export function createAppend(ports: AppendPorts): Append {
@@ -118,7 +118,7 @@ export function createAppend(ports: AppendPorts): Append {
   };
 
   /** Without waiting in between: appends on one connection come to the store in the order in which they came here. */
-  function appendSealed(stream: string, expected: Expected, proposed: readonly Proposed[]): Promise<AppendResult> {
+  function appendSealed(stream: string, expected: Expectation, proposed: readonly Proposal[]): Promise<AppendResult> {
     const before = expected === 'no_stream' ? NO_STREAM : expected;
     if (typeof before === 'string') {
       throw new AgonError('EVENT.NOT_SEALED', 'Sealed events need the exact revision that they continue.');
@@ -139,8 +139,8 @@ export function createAppend(ports: AppendPorts): Append {
 
   async function appendOpen(
     stream: string,
-    expected: Expected,
-    proposed: readonly Proposed[],
+    expected: Expectation,
+    proposed: readonly Proposal[],
     actor: Actor,
   ): Promise<AppendResult> {
     const own = proposed.find(({ type }) => ports.isOwn(stream, type));
@@ -161,7 +161,7 @@ export function createAppend(ports: AppendPorts): Append {
     }
   }
 
-  function sealAll(stream: string, head: StreamHead, proposed: readonly Proposed[], actor: Actor): SealedEvent[] {
+  function sealAll(stream: string, head: StreamHead, proposed: readonly Proposal[], actor: Actor): SealedEvent[] {
     let { revision, hash: prevHash } = head;
     const time = clock();
     return proposed.map(({ id, type, data: given, metadata }) => {
@@ -184,8 +184,8 @@ export function createAppend(ports: AppendPorts): Append {
   /** The same ids with the same content, where this append would have put them: then it has been carried out before. */
   async function repetition(
     stream: string,
-    expected: Expected,
-    proposed: readonly Proposed[],
+    expected: Expectation,
+    proposed: readonly Proposal[],
     head: StreamHead,
   ): Promise<AppendResult | undefined> {
     if (head.revision === NO_STREAM || expected === head.revision) return undefined;
@@ -215,19 +215,19 @@ export function createAppend(ports: AppendPorts): Append {
 const idIn = (value: unknown) =>
   typeof value === 'string' && value.length > 0 && value.length <= 200 ? value : undefined;
 
-const isSame = (event: RecordedEvent, proposed: Proposed | undefined): boolean =>
+const isSame = (event: RecordedEvent, proposed: Proposal | undefined): boolean =>
   proposed !== undefined &&
   event.id === proposed.id &&
   event.type === proposed.type &&
   canonical(event.data) === canonical(enclose(proposed.data, proposed.metadata));
 
-function isExpected(expected: Expected, { revision }: StreamHead): boolean {
+function isExpected(expected: Expectation, { revision }: StreamHead): boolean {
   if (expected === 'any') return true;
   if (expected === 'stream_exists') return revision !== NO_STREAM;
   return revision === (expected === 'no_stream' ? NO_STREAM : expected);
 }
 
-const conflict = (stream: string, expected: Expected, { revision: actualRevision }: StreamHead) =>
+const conflict = (stream: string, expected: Expectation, { revision: actualRevision }: StreamHead) =>
   new AgonError(
     'STORE.REVISION_CONFLICT',
     `${stream} is at revision ${actualRevision}, and ${expected} was expected.`,

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { AgonError } from '../../services/kernel/index.js';
 
-export interface Certificate {
+interface Certificate {
   readonly cert: Buffer;
   readonly key: Buffer;
 }

@@ -20,14 +20,14 @@ import { type Command, createHandle, newMeta, randomIds, SYSTEM, systemClock } f
 import { folderLayout } from '../../services/runtime/data-folder.js';
 import { parseConfig } from '../../services/runtime/settings.js';
 import { newApiKey } from '../auth/api-key.js';
-import { type OpenDoor, openEventStoreDoor } from './endpoint.js';
+import { type OpenEndpoint, openEventStoreEndpoint } from './endpoint.js';
 
 const { jsonEvent } = db;
 
 describe("the arena's API keys at the door of the log", () => {
   let folder: string;
   let log: MemoryEventStore;
-  let door: OpenDoor;
+  let door: OpenEndpoint;
   let handle: (command: Command) => Promise<unknown>;
   const clients: EventStoreDBClient[] = [];
 
@@ -39,7 +39,7 @@ describe("the arena's API keys at the door of the log", () => {
     const tokens = { operatorToken: 'operator-token', readerToken: 'reader-token' };
     const onInternalError = (error: unknown) => console.error(error);
     const parts = { store: log, clock: systemClock, ids: randomIds, config: parseConfig(), ...tokens };
-    door = await openEventStoreDoor({ ...parts, paths: folderLayout(folder), onInternalError }, 0);
+    door = await openEventStoreEndpoint({ ...parts, paths: folderLayout(folder), onInternalError }, 0);
   });
 
   afterEach(async () => {

@@ -20,7 +20,7 @@ import { type Access, type EventStorePorts, serveEventStore } from './server.js'
 const TO_COME = ['dispute', 'evaluation', 'plan', 'proofs', 'task', 'tournament'];
 const OWN_STREAMS = new RegExp(`^(${[...contexts.map(({ streams }) => streams), ...TO_COME].join('|')})s?-`);
 
-interface Door {
+interface EndpointOptions {
   readonly store: EventStore;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -33,14 +33,14 @@ interface Door {
   onInternalError(error: unknown): void;
 }
 
-export interface OpenDoor extends Serving {
+export interface OpenEndpoint extends Serving {
   /** A connection string for a reader, with the place of its key instead of the key. */
   readonly url: string;
 }
 
 /** Opens the log to EventStoreDB's clients, on TLS unless the configuration says otherwise. */
-export async function openEventStoreDoor(door: Door, port: number): Promise<OpenDoor> {
-  const { config, paths, store, clock, ids, onInternalError } = door;
+export async function openEventStoreEndpoint(options: EndpointOptions, port: number): Promise<OpenEndpoint> {
+  const { config, paths, store, clock, ids, onInternalError } = options;
   const { host, eventstoreInsecure: insecure, eventstoreCert: certFile, eventstoreKey: keyFile } = config;
   if (insecure && !['127.0.0.1', 'localhost', '::1'].includes(host)) {
     throw new AgonError('CONFIG.INVALID', `Without TLS the log is for this machine alone, not for ${host}.`);
@@ -53,7 +53,7 @@ export async function openEventStoreDoor(door: Door, port: number): Promise<Open
             ? certificateIn(certFile, keyFile)
             : ownCertificate(paths.eventstoreCert, paths.eventstoreKey, host, Date.parse(clock())),
       };
-  const ports = { store, clock, ids, onInternalError, isOwn, check, accessOf: accessOf(door, insecure) };
+  const ports = { store, clock, ids, onInternalError, isOwn, check, accessOf: accessOf(options, insecure) };
   const serving = await serveEventStore(ports, { host, port, ...tls });
   const trust = certFile ? '' : `?tlsCAFile=${paths.eventstoreCert}`;
   const url = insecure
@@ -67,7 +67,7 @@ export async function openEventStoreDoor(door: Door, port: number): Promise<Open
  * says of them. Without TLS clients send no key: then anybody may read.
  */
 function accessOf(
-  { store, operatorToken, readerToken, readOnly = false }: Door,
+  { store, operatorToken, readerToken, readOnly = false }: EndpointOptions,
   insecure: boolean,
 ): EventStorePorts['accessOf'] {
   const directory = new Directory(new Folds({ store }).load);

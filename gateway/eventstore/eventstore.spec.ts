@@ -12,7 +12,7 @@ import { until } from '../../services/adapters/store/subscription.contract.js';
 import { chain } from '../../services/kernel/fixtures.js';
 import { manualClock, NO_STREAM, recomputeHash, type SealedEvent } from '../../services/kernel/index.js';
 import { ownCertificate } from './certificate.js';
-import { type Door, KEYS, openDoor } from './door.contract.js';
+import { type Endpoint, KEYS, openEndpoint } from './endpoint.contract.js';
 import { linearTest } from './filter.js';
 import { reachedBy } from './server.js';
 
@@ -25,7 +25,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const TIME = '2026-05-01T10:00:00.000Z';
 const clock = manualClock(TIME);
 let log: MemoryEventStore;
-let door: Door;
+let door: Endpoint;
 let writer: EventStoreDBClient;
 let reader: EventStoreDBClient;
 const clients: EventStoreDBClient[] = [];
@@ -38,7 +38,7 @@ const connect = (key: string, scheme = 'esdb') => {
 
 beforeEach(async () => {
   log = new MemoryEventStore();
-  door = await openDoor(log, { tls, clock });
+  door = await openEndpoint(log, { tls, clock });
   writer = connect(KEYS.writer);
   reader = connect(KEYS.reader);
 });
@@ -126,6 +126,30 @@ describe("the official client's appends", () => {
     const events = await log.readStream('note-1');
     expect(events.map(({ data }) => (data as { by: number }).by)).toEqual(Array.from({ length: 100 }, (_, by) => by));
     expect(await verifyStore(log)).toMatchObject({ verified: true, events: 100 });
+  });
+
+  it('wait for a full call together, not each with a listener of its own', async () => {
+    const warnings: string[] = [];
+    const hear = ({ name }: Error) => void warnings.push(name);
+    process.on('warning', hear);
+    await writer.appendToStream('note-0', added(0));
+    // They become durable at one moment, so that their answers are more than the call takes at once.
+    const append = log.append.bind(log);
+    let waiting = 0;
+    let letGo = () => {};
+    const all = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    log.append = async (...args) => {
+      waiting += 1;
+      if (waiting === 100) letGo();
+      await all;
+      return append(...args);
+    };
+    await Promise.all(Array.from({ length: 100 }, (_, i) => writer.appendToStream(`note-${i + 1}`, added(i))));
+    process.off('warning', hear);
+    expect(warnings).toEqual([]);
+    expect(await log.lastPosition()).toBe(101);
   });
 
   it('of sealed events are taken as they are', async () => {
@@ -455,7 +479,7 @@ describe('what the door refuses', () => {
 
 describe('finding the door', () => {
   it('works by gossip at a door on all addresses, which names the one that it was reached by', async () => {
-    const wide = await openDoor(log, { host: '0.0.0.0' });
+    const wide = await openEndpoint(log, { host: '0.0.0.0' });
     const url = `esdb+discover://any:${KEYS.reader}@localhost:${wide.address.split(':').at(-1)}?tls=false`;
     const store = await EventStoreDbStore.open(url);
     expect(await store.lastPosition()).toBe(await log.lastPosition());

@@ -16,7 +16,7 @@ import {
 } from '../../services/kernel/index.js';
 
 /** What an append expects of its stream: a revision, or one of the three that EventStoreDB has besides. */
-export type Expected = number | 'any' | 'no_stream' | 'stream_exists';
+export type Expectation = number | 'any' | 'no_stream' | 'stream_exists';
 
 const TICKS_PER_MS = 10_000n;
 
@@ -94,7 +94,7 @@ export function appendMessage(result: AppendResult) {
   return new streamsPb.AppendResp().setSuccess(success);
 }
 
-export function wrongExpectedMessage(expected: Expected, actualRevision: number) {
+export function wrongExpectedMessage(expected: Expectation, actualRevision: number) {
   const wrong = new streamsPb.AppendResp.WrongExpectedVersion();
   if (actualRevision >= 0) wrong.setCurrentRevision(`${actualRevision}`);
   else wrong.setCurrentNoStream(new sharedPb.Empty());
@@ -118,7 +118,7 @@ export function batchSuccess(result: AppendResult) {
 }
 
 /** A refusal inside a stream of appends: a status with details of a type that clients know. */
-export function batchError(error: unknown, expected: Expected, onInternal: (error: unknown) => void) {
+export function batchError(error: unknown, expected: Expectation, onInternal: (error: unknown) => void) {
   const { code, details, metadata } = refusalOf(error, onInternal);
   const [name, message] = batchDetails(error, expected, metadata, details);
   const packed = new anyPb.Any();
@@ -129,7 +129,7 @@ export function batchError(error: unknown, expected: Expected, onInternal: (erro
     .setDetails(packed);
 }
 
-function batchDetails(error: unknown, expected: Expected, metadata: Metadata, details: string) {
+function batchDetails(error: unknown, expected: Expectation, metadata: Metadata, details: string) {
   const [exception] = metadata.get('exception');
   if (exception === 'access-denied') return ['AccessDenied', new sharedPb.AccessDenied()] as const;
   if (exception === 'maximum-append-size-exceeded') {

@@ -16,7 +16,7 @@ const PAGE_EVENTS = 256;
 const BEHIND_EVENTS = 4_096;
 
 /** What a client asks to read, in our own words. */
-export interface ReadOrder {
+interface ReadOrder {
   /** A stream's name; undefined for the whole log. */
   readonly stream: string | undefined;
   /** A revision or a position. */
@@ -29,7 +29,7 @@ export interface ReadOrder {
 }
 
 /** Resolves when the client can take more; false once it is gone. */
-export type Send = (response: ReadResp) => Promise<boolean>;
+type Send = (response: ReadResp) => Promise<boolean>;
 
 export function orderOf(request: ReadReq): ReadOrder {
   const options = request.getOptions();
@@ -56,7 +56,7 @@ const placeOf = (text: string): number => {
 };
 
 /** Whoever asked. */
-export interface Caller {
+interface Caller {
   readonly send: Send;
   /** Refuses whoever may not read any more. */
   assertMay(): Promise<void>;

@@ -29,7 +29,7 @@ import {
   batchError,
   batchMessage,
   batchSuccess,
-  type Expected,
+  type Expectation,
   nameOf,
   refusalOf,
   uuidText,
@@ -37,7 +37,7 @@ import {
 } from './messages.js';
 import { follow, orderOf, read } from './reads.js';
 
-/** Who somebody is at this door, and whether they may do more than read. */
+/** Who somebody is at this endpoint, and whether they may do more than read. */
 export interface Access {
   readonly actor: Actor;
   readonly write: boolean;
@@ -50,11 +50,11 @@ export interface EventStorePorts extends AppendPorts {
   onInternalError(error: unknown): void;
 }
 
-export interface DoorOptions {
+export interface ServerOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** PEM. Without it the door is plain HTTP/2, over which most clients send no key. */
+  /** PEM. Without it the endpoint is plain HTTP/2, over which most clients send no key. */
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
 }
 
@@ -65,10 +65,10 @@ const IN_FLIGHT_MAX = 256;
 const NAME = 'event_store.client.streams.Streams';
 
 /**
- * Opens a door at which EventStoreDB's clients, in any language, can read, filter and follow the log, and append to it
+ * Opens an endpoint at which EventStoreDB's clients, in any language, can read, filter and follow the log, and append to it
  * with a key that allows it. Nothing can be deleted: the log is immutable.
  */
-export async function serveEventStore(ports: EventStorePorts, options: DoorOptions): Promise<Serving> {
+export async function serveEventStore(ports: EventStorePorts, options: ServerOptions): Promise<Serving> {
   const closing = new AbortController();
   const address = { host: options.host, port: options.port };
   const serving = await serve({
@@ -168,7 +168,7 @@ async function answerRead(
   if (order.limit === undefined) await follow(ports.store, order, caller, signal, ports.ids());
   else await read(ports.store, order, caller);
   // Somebody who follows comes back when they hear this, here or elsewhere.
-  if (closing.aborted) throw new AgonError('STORE.CLOSED', 'This door is closing.');
+  if (closing.aborted) throw new AgonError('STORE.CLOSED', 'This endpoint is closing.');
 }
 
 const drained = (call: NodeJS.EventEmitter, signal: AbortSignal) =>
@@ -206,14 +206,17 @@ async function takeAppend(
   }
 }
 
-function expectedOf(options: Pick<AppendReq.Options, 'hasNoStream' | 'hasStreamExists'>, revision?: string): Expected {
+function expectedOf(
+  options: Pick<AppendReq.Options, 'hasNoStream' | 'hasStreamExists'>,
+  revision?: string,
+): Expectation {
   if (revision !== undefined) return Number(BigInt.asUintN(64, BigInt(revision)));
   return options.hasNoStream() ? 'no_stream' : options.hasStreamExists() ? 'stream_exists' : 'any';
 }
 
-interface Unfinished {
+interface PartialAppend {
   readonly stream: string;
-  readonly expected: Expected;
+  readonly expected: Expectation;
   readonly proposals: Proposals;
   /** Why it will be refused, once it is complete. */
   fault?: unknown;
@@ -227,17 +230,20 @@ function takeAppends(
   closing: AbortSignal,
   onInternal: (error: unknown) => void,
 ): void {
-  const unfinished = new Map<string, Unfinished>();
+  const unfinished = new Map<string, PartialAppend>();
   const gone = new AbortController();
+  const signal = AbortSignal.any([gone.signal, closing]);
+  /** One wait for all answers that found the call full. */
+  let draining: Promise<void> | undefined;
   let inFlight = 0;
   let ended = false;
   const finish = () => {
     if (ended && inFlight === 0) call.end();
   };
   const leave = () => {
-    if (!call.destroyed) call.emit('error', refusalOf(new AgonError('STORE.CLOSED', 'This door is closing.')));
+    if (!call.destroyed) call.emit('error', refusalOf(new AgonError('STORE.CLOSED', 'This endpoint is closing.')));
   };
-  const complete = async (request: BatchAppendReq, { stream, expected, proposals, fault }: Unfinished) => {
+  const complete = async (request: BatchAppendReq, { stream, expected, proposals, fault }: PartialAppend) => {
     inFlight += 1;
     if (inFlight >= IN_FLIGHT_MAX) call.pause();
     const response = batchMessage(request.getCorrelationId(), stream);
@@ -248,7 +254,12 @@ function takeAppends(
       response.setError(batchError(error, expected, onInternal));
     }
     // Somebody who sends and does not read has it count as under way until they do.
-    if (!gone.signal.aborted && !call.write(response)) await drained(call, AbortSignal.any([gone.signal, closing]));
+    if (!gone.signal.aborted && !call.write(response)) {
+      draining ??= drained(call, signal).then(() => {
+        draining = undefined;
+      });
+      await draining;
+    }
     inFlight -= 1;
     if (inFlight < IN_FLIGHT_MAX) call.resume();
     finish();

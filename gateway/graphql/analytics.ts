@@ -1,4 +1,4 @@
-import { Inject } from '@nestjs/common';
+import { Inject, type Type } from '@nestjs/common';
 import {
   Args,
   Extensions,
@@ -14,6 +14,7 @@ import {
 import type { ChartName } from '../../projections/analytics/charts.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
+import { addMethod } from './mutation.js';
 
 // Sums that may pass 32 bits, fuel and money above all, are strings of digits.
 
@@ -122,58 +123,33 @@ export class AnalyticsQueries {
     return { from: new Date(start).toISOString(), to: new Date(end).toISOString() };
   }
 
-  @Extensions(CHART)
-  @ResolveField(() => [MatchesOfDay])
-  matchesPerDay(@Parent() span: Analytics) {
-    return this.chart('matchesPerDay', span);
-  }
-
-  @Extensions(CHART)
-  @ResolveField(() => [AgentPerformance], { description: 'The thousand that played most.' })
-  agentPerformance(@Parent() span: Analytics) {
-    return this.chart('agentPerformance', span);
-  }
-
-  @Extensions(CHART)
-  @ResolveField(() => [TurnPercentiles])
-  turnPercentiles(@Parent() span: Analytics) {
-    return this.chart('turnPercentiles', span);
-  }
-
-  @Extensions(CHART)
-  @ResolveField(() => [MatchLatency])
-  matchLatency(@Parent() span: Analytics) {
-    return this.chart('matchLatency', span);
-  }
-
-  @Extensions(CHART)
-  @ResolveField(() => [ResourceUse])
-  resourceUse(@Parent() span: Analytics) {
-    return this.chart('resourceUse', span);
-  }
-
-  @Extensions(CHART)
-  @ResolveField(() => [Revenue])
-  revenue(@Parent() span: Analytics) {
-    return this.chart('revenue', span);
-  }
-
-  @Extensions(CHART)
-  @ResolveField(() => [PromptProofs])
-  promptProofs(@Parent() span: Analytics) {
-    return this.chart('promptProofs', span);
-  }
-
-  @Extensions(CHART)
-  @ResolveField(() => SubmissionFunnel)
-  async submissionFunnel(@Parent() span: Analytics) {
-    return (await this.chart('submissionFunnel', span))[0];
-  }
-
-  private chart(name: ChartName, { from, to }: Analytics): Promise<readonly object[]> {
+  /** The rows of a chart. */
+  chart(name: ChartName, { from, to }: Analytics): Promise<readonly object[]> {
     const plain = (time: string) => time.replace('T', ' ').replace('Z', '');
     return this.ports.analytics.chart(name, plain(from), plain(to));
   }
+}
+
+const CHARTS: Readonly<Record<ChartName, readonly [() => Type | [Type], string?]>> = {
+  matchesPerDay: [() => [MatchesOfDay]],
+  agentPerformance: [() => [AgentPerformance], 'The thousand that played most.'],
+  turnPercentiles: [() => [TurnPercentiles]],
+  matchLatency: [() => [MatchLatency]],
+  resourceUse: [() => [ResourceUse]],
+  revenue: [() => [Revenue]],
+  promptProofs: [() => [PromptProofs]],
+  submissionFunnel: [() => SubmissionFunnel],
+};
+
+for (const [name, [type, description]] of Object.entries(CHARTS)) {
+  const value = async function (this: AnalyticsQueries, span: Analytics) {
+    const rows = await this.chart(name as ChartName, span);
+    return Array.isArray(type()) ? rows : rows[0];
+  };
+  addMethod(AnalyticsQueries, name, value, {
+    method: [Extensions(CHART), ResolveField(type, description ? { description } : {})],
+    parameters: [Parent()],
+  });
 }
 
 function timeOf(name: string, text: string): number {

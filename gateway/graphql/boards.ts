@@ -15,8 +15,9 @@ import { ALL_TIME } from '../../projections/leaderboards/table.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { seasonIn, topOf } from '../answers.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
+import { assertGame } from '../use-cases/ask.js';
 import { PAGE, type PageArgs, pageIn, toConnection } from './relay.js';
-import { ratingChangeOf } from './shown.js';
+import { ratingChangeOf } from './rows.js';
 import {
   HeadToHead,
   HeadToHeadConnection,
@@ -41,7 +42,7 @@ export class BoardQueries {
 
   @Query(() => [String], { description: 'The seasons in which a game was played, and all of them together.' })
   seasons(@Args('game', TEXT) game: string) {
-    return seasonsOf(this.ports.database, this.known(game));
+    return seasonsOf(this.ports.database, this.board(game, ALL_TIME).game);
   }
 
   @Query(() => [Standing], { description: 'Best first.' })
@@ -51,7 +52,7 @@ export class BoardQueries {
     @Args('season', SEASON) season: string = ALL_TIME,
     @Args('by', BY) by: string = 'elo',
   ) {
-    const board = { game: this.known(game), season: seasonIn(season) };
+    const board = this.board(game, season);
     if (first < 1 || first > PAGE_MAX) throw new AgonError('QUERY.BAD_PAGE', `first is 1 to ${PAGE_MAX}.`);
     return topOf(this.ports, { ...board, by: orderOf(by), first });
   }
@@ -65,7 +66,7 @@ export class BoardQueries {
     @Args('season', SEASON) season: string = ALL_TIME,
     @Args('by', BY) by: string = 'elo',
   ) {
-    const board = { game: this.known(game), season: seasonIn(season), by: orderOf(by) };
+    const board = { ...this.board(game, season), by: orderOf(by) };
     const found = await boardPage(this.ports.database, board, pageIn(page), this.ports.clock());
     return toConnection(found, (row) => row);
   }
@@ -86,7 +87,7 @@ export class BoardQueries {
     @Args('season', SEASON) season: string = ALL_TIME,
     @Args('each', { type: () => Int, defaultValue: 3, description: 'How many to either side, 0 to 50.' }) each = 3,
   ) {
-    const board = { game: this.known(game), season: seasonIn(season) };
+    const board = this.board(game, season);
     if (each < 0 || each > 50) throw new AgonError('QUERY.BAD_PAGE', 'each is 0 to 50.');
     const { database, boards, clock } = this.ports;
     return standingsOf(database, board, await boards.around(board, agentId, each), clock());
@@ -105,15 +106,8 @@ export class BoardQueries {
       throw new AgonError('QUERY.BAD_CURSOR', `"${before}" is not a position of the log.`);
     }
     const after = before ? historyCursor(before) : undefined;
-    const page = await ratingHistoryOf(
-      this.ports.database,
-      { game: this.known(game), season: seasonIn(season) },
-      agentId,
-      {
-        first,
-        after,
-      },
-    );
+    const board = this.board(game, season);
+    const page = await ratingHistoryOf(this.ports.database, board, agentId, { first, after });
     return page.rows.map(ratingChangeOf);
   }
 
@@ -124,7 +118,7 @@ export class BoardQueries {
     @Args(PAGE) page: PageArgs,
     @Args('season', SEASON) season: string = ALL_TIME,
   ) {
-    const board = { game: this.known(game), season: seasonIn(season) };
+    const board = this.board(game, season);
     return toConnection(await ratingHistoryOf(this.ports.database, board, agentId, pageIn(page)), ratingChangeOf);
   }
 
@@ -140,7 +134,7 @@ export class BoardQueries {
       throw new AgonError('QUERY.BAD_TIME', 'Give either a position or a time.');
     }
     const when = at ? { at } : { position: position ?? 0, at: await this.timeOf(position ?? 0) };
-    const board = { game: this.known(game), season: seasonIn(season) };
+    const board = this.board(game, season);
     const found = await ratingAt(this.ports.database, board, agentId, when);
     return found && { ...found, position: found.position.toString() };
   }
@@ -154,18 +148,13 @@ export class BoardQueries {
     @Args('agentId', { ...TEXT, nullable: true }) agentId?: string,
     @Args('season', SEASON) season: string = ALL_TIME,
   ) {
-    return headToHeadOf(
-      this.ports.database,
-      { game: this.known(game), season: seasonIn(season) },
-      agentId ?? undefined,
-      MATRIX_MAX,
-    );
+    return headToHeadOf(this.ports.database, this.board(game, season), agentId ?? undefined, MATRIX_MAX);
   }
 
   @Extensions({ cost: 2_000 })
   @Query(() => [Strength], { description: 'Strongest first, by all results of a season at once.' })
   strengths(@Args('game', TEXT) game: string, @Args('season', SEASON) season: string = ALL_TIME) {
-    return this.ports.strengths({ game: this.known(game), season: seasonIn(season) });
+    return this.ports.strengths(this.board(game, season));
   }
 
   @Extensions({ cost: 50 })
@@ -176,7 +165,7 @@ export class BoardQueries {
     @Args('agentId', { ...TEXT, nullable: true }) agentId?: string,
     @Args('season', SEASON) season: string = ALL_TIME,
   ) {
-    const board = { game: this.known(game), season: seasonIn(season) };
+    const board = this.board(game, season);
     const found = await headToHeadPage(this.ports.database, board, agentId ?? undefined, pageIn(page));
     return toConnection(found, (row) => row);
   }
@@ -190,9 +179,9 @@ export class BoardQueries {
     return event?.time ?? this.ports.clock();
   }
 
-  private known(game: string): string {
-    if (this.ports.games.includes(game)) return game;
-    throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${this.ports.games.join(', ')}.`);
+  private board(game: string, season: string) {
+    assertGame(this.ports, game);
+    return { game, season: seasonIn(season) };
   }
 }
 

@@ -1,4 +1,4 @@
-import { Inject } from '@nestjs/common';
+import { Inject, type Type } from '@nestjs/common';
 import { Args, Context, Parent, ResolveField, Resolver } from '@nestjs/graphql';
 import { ALL_TIME } from '../../projections/leaderboards/table.js';
 import { listOpenMatches, openStatuses } from '../../projections/matches/query.js';
@@ -8,7 +8,7 @@ import type { RequestContext } from '../auth/actor.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { Loaders } from './loaders.js';
 import { emptyPage, PAGE, type PageArgs, pageIn, toConnection } from './relay.js';
-import { accountOf, agentOf, matchOf, ratingChangeOf, turnOf, versionOf } from './shown.js';
+import { accountOf, agentOf, matchOf, ratingChangeOf, turnOf, versionOf } from './rows.js';
 import {
   Account,
   Agent,
@@ -114,49 +114,40 @@ export class MatchFields {
   }
 }
 
-@Resolver(() => Seat)
-export class SeatFields {
-  constructor(@Inject(Loaders) private readonly loaders: Loaders) {}
+/** Of whatever names an agent, the agent. */
+function agentFieldsOf(Of: Type<{ agentId: string }>): Type {
+  @Resolver(() => Of)
+  class AgentNamed {
+    constructor(@Inject(Loaders) private readonly loaders: Loaders) {}
 
-  @ResolveField(() => Agent, { nullable: true })
-  async agent(@Parent() { agentId }: Seat, @Context() context: RequestContext) {
-    const agent = await this.loaders.of(context).agent(agentId);
-    return agent && agentOf(agent);
+    @ResolveField(() => Agent, { nullable: true })
+    async agent(@Parent() { agentId }: { agentId: string }, @Context() context: RequestContext) {
+      const agent = await this.loaders.of(context).agent(agentId);
+      return agent && agentOf(agent);
+    }
   }
+  return AgentNamed;
 }
 
-@Resolver(() => Standing)
-export class StandingFields {
-  constructor(@Inject(Loaders) private readonly loaders: Loaders) {}
+/** Of whatever names a match, the match. */
+function matchFieldsOf(Of: Type<{ matchId: string | null }>): Type {
+  @Resolver(() => Of)
+  class MatchNamed {
+    constructor(@Inject(Loaders) private readonly loaders: Loaders) {}
 
-  @ResolveField(() => Agent, { nullable: true })
-  async agent(@Parent() { agentId }: Standing, @Context() context: RequestContext) {
-    const agent = await this.loaders.of(context).agent(agentId);
-    return agent && agentOf(agent);
+    @ResolveField(() => Match, { nullable: true })
+    async match(@Parent() { matchId }: { matchId: string | null }, @Context() context: RequestContext) {
+      const match = matchId === null ? undefined : await this.loaders.of(context).match(matchId);
+      return match && matchOf(match);
+    }
   }
+  return MatchNamed;
 }
 
-@Resolver(() => RatingChange)
-export class RatingChangeFields {
-  constructor(@Inject(Loaders) private readonly loaders: Loaders) {}
-
-  @ResolveField(() => Match, { nullable: true })
-  async match(@Parent() { matchId }: RatingChange, @Context() context: RequestContext) {
-    const match = await this.loaders.of(context).match(matchId);
-    return match && matchOf(match);
-  }
-}
-
-@Resolver(() => Posting)
-export class PostingFields {
-  constructor(@Inject(Loaders) private readonly loaders: Loaders) {}
-
-  @ResolveField(() => Match, { nullable: true })
-  async match(@Parent() { matchId }: Posting, @Context() context: RequestContext) {
-    const match = matchId === null ? undefined : await this.loaders.of(context).match(matchId);
-    return match && matchOf(match);
-  }
-}
+export const SeatFields = agentFieldsOf(Seat);
+export const StandingFields = agentFieldsOf(Standing);
+export const RatingChangeFields = matchFieldsOf(RatingChange);
+export const PostingFields = matchFieldsOf(Posting);
 
 @Resolver(() => Runner)
 export class RunnerFields {

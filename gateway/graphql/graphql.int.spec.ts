@@ -568,7 +568,9 @@ describe('an arena with a list of queries', () => {
   };
 
   it('does not start with one that it could not answer', async () => {
-    await expect(start(['{ games nonsense }'])).rejects.toMatchObject({ code: 'CONFIG.INVALID' });
+    const listed = await start(['{ games nonsense }']);
+    await expect(listed.listen()).rejects.toMatchObject({ code: 'CONFIG.INVALID' });
+    await listed.stop();
   }, 60_000);
 
   it('answers strangers what is on it, and its operator anything', async () => {

@@ -9,7 +9,7 @@ import { assertMayRead, assertStaffReads, type RequestContext, seesWhatIsOf } fr
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { Loaders } from './loaders.js';
 import { fromGlobalId, Node, PAGE, type PageArgs, pageIn, toConnection, wholePage } from './relay.js';
-import { accountOf, agentOf, matchOf, paymentOf, projectionOf, runnerOf, versionOf } from './shown.js';
+import { accountOf, agentOf, matchOf, paymentOf, projectionOf, runnerOf, versionOf } from './rows.js';
 import {
   Account,
   AccountConnection,

@@ -6,7 +6,7 @@ import type { RequestContext } from '../auth/actor.js';
 import { endedIn, momentOf, spectate } from '../live/feed.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { Channel, newest, shared } from './channel.js';
-import { matchOf, projectionOf } from './shown.js';
+import { matchOf, projectionOf } from './rows.js';
 import { Match, Projection, Queue } from './types.js';
 
 /** So many turns may be unread: whoever has more is not reading. */

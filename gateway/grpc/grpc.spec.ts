@@ -5,9 +5,9 @@ import { HealthClient } from '../../proto/gen/grpc/health/v1/health.js';
 import type { Serving } from '../../proto/serve.js';
 import { errorOf, grpcStatusOf, refusal } from '../../proto/status.js';
 import { GrpcArena, signedReport, type WorkOrder } from '../../sandbox-runner/index.js';
-import { localArena } from '../../services/arena/part.js';
 import { AgonError, newSigningKey, randomIds, runnerIdOf, type SigningKey } from '../../services/kernel/index.js';
 import { arenaPortContract, recordOf } from './arena-port.contract.js';
+import { localRunnerPort } from './part.js';
 import { openScene, RUNNER_TOKEN, type Scene } from './scene.contract.js';
 import { serveRunners } from './server.js';
 
@@ -16,7 +16,7 @@ const remote = (address: string, scene: Scene, key: SigningKey, options: object 
   new GrpcArena({ address, token: RUNNER_TOKEN, key, clock: scene.clock, ids: randomIds, waitMs: 5_000, ...options });
 
 arenaPortContract('in the same process', async (scene, key) => ({
-  port: await localArena(scene.ports, key),
+  port: await localRunnerPort(scene.ports, key),
   close: async () => {},
 }));
 

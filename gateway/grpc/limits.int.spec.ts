@@ -14,10 +14,9 @@ import { RegisterExternalAgent } from '../../services/agents/index.js';
 import { newMeta, type RateLimits, SYSTEM } from '../../services/kernel/index.js';
 import { bearerOfKey, newApiKey } from '../auth/api-key.js';
 import { Directory } from '../auth/directory.js';
-import { noLimits } from '../plans.js';
 import { type PlayOptions, type PlayPorts, servePlay } from './play.js';
-import { PlayHub } from './play-hub.js';
-import { openScene, type Scene } from './scene.contract.js';
+import { PlaySessions } from './play-sessions.js';
+import { openScene, type Scene, withoutPlans } from './scene.contract.js';
 
 const HOUSE = 'keeper.one';
 const joining = { game: 'tic-tac-toe', stakeCents: '0', currency: 'PLAY', houseAfterMs: 0, waitMs: 1 };
@@ -51,19 +50,18 @@ describe('limits at the door for agents', () => {
     limits = new MemoryLimits(() => 0);
     const directory = new Directory(scene.ports.load);
     ports = {
-      hub: new PlayHub({ clock: scene.clock }),
+      hub: new PlaySessions({ clock: scene.clock }),
       ...scene.ports,
       rakeBps: 1000,
       disputeWindowMs: 0,
       computeCents: '0',
       games: ['tic-tac-toe'],
-      plans: noLimits,
+      ...withoutPlans,
       limits,
       actorOf: () => undefined,
       assertSeats: () => {},
       bearerOf: (token) => bearerOfKey(directory, token),
       houseAgents: async () => [HOUSE],
-      submit: async () => {},
       matches: async () => [],
     };
     for (const owner of ['ada', 'bob', 'keeper']) {

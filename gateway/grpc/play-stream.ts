@@ -2,12 +2,12 @@ import type { ServerDuplexStream } from '@grpc/grpc-js';
 import type { ClientNote, Hello, PlayRequest, PlayResponse, ServerNote } from '../../proto/gen/agon/arena/v1/arena.js';
 import { refusal } from '../../proto/status.js';
 import { AgonError } from '../../services/kernel/index.js';
-import type { PlayHub, PlaySession } from './play-hub.js';
+import type { PlaySession, PlaySessions } from './play-sessions.js';
 
 export type PlayCall = ServerDuplexStream<PlayRequest, PlayResponse>;
 
 export interface StreamPorts {
-  readonly hub: PlayHub;
+  readonly hub: PlaySessions;
   readonly pingMs: number;
   /** Matches at a time on one stream. */
   readonly capacityMax: number;

@@ -17,17 +17,16 @@ import {
   type ServerReflectionResponse,
 } from '../../proto/gen/grpc/reflection/v1/reflection.js';
 import { errorOf } from '../../proto/status.js';
-import { Table } from '../../sandbox-runner/index.js';
+import { ExternalMatchHost } from '../../sandbox-runner/index.js';
 import { IssueApiKey, type KeyScope, RegisterOwner, RevokeApiKey } from '../../services/accounts/index.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { RegisterExternalAgent } from '../../services/agents/index.js';
 import { newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { bearerOfKey, newApiKey } from '../auth/api-key.js';
 import { Directory } from '../auth/directory.js';
-import { noLimits } from '../plans.js';
 import { type PlayPorts, servePlay } from './play.js';
-import { PlayHub } from './play-hub.js';
-import { openScene, type Scene } from './scene.contract.js';
+import { PlaySessions } from './play-sessions.js';
+import { openScene, type Scene, withoutPlans } from './scene.contract.js';
 
 type Note = NonNullable<ServerNote['what']>;
 
@@ -118,8 +117,8 @@ const external = (agentId: string) => ({
 
 describe('the door for agents from outside', () => {
   let scene: Scene;
-  let hub: PlayHub;
-  let table: Table;
+  let hub: PlaySessions;
+  let table: ExternalMatchHost;
   let door: Awaited<ReturnType<typeof servePlay>>;
   let ports: PlayPorts;
   let client: ArenaServiceClient;
@@ -139,9 +138,9 @@ describe('the door for agents from outside', () => {
 
   beforeEach(async () => {
     scene = await openScene();
-    hub = new PlayHub({ clock: scene.clock });
+    hub = new PlaySessions({ clock: scene.clock });
     const directory = new Directory(scene.ports.load);
-    table = new Table(hub, { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
+    table = new ExternalMatchHost(hub, { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
     ports = {
       hub,
       ...scene.ports,
@@ -153,9 +152,8 @@ describe('the door for agents from outside', () => {
       bearerOf: (token) => bearerOfKey(directory, token),
       assertSeats: () => {},
       houseAgents: async () => [],
-      plans: noLimits,
+      ...withoutPlans,
       limits: new MemoryLimits(Date.now),
-      submit: async () => {},
       matches: async () => [],
     };
     door = await servePlay(ports, { host: '127.0.0.1', port: 0 });

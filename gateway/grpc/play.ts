@@ -6,45 +6,28 @@ import {
   type Match,
 } from '../../proto/gen/agon/arena/v1/arena.js';
 import { type Door, type Serving, serve, unary } from '../../proto/serve.js';
-import { accounts } from '../../services/accounts/index.js';
-import { agentIdOf, agents, RegisterExternalAgent } from '../../services/agents/index.js';
-import {
-  type Actor,
-  AgonError,
-  actsFor,
-  type Cause,
-  isStaff,
-  newMeta,
-  type RateLimits,
-} from '../../services/kernel/index.js';
+import { agentIdOf, agents } from '../../services/agents/index.js';
+import { type Actor, AgonError, actsFor, isStaff, ownerOf, type RateLimits } from '../../services/kernel/index.js';
+import type { RequestContext } from '../auth/actor.js';
 import { assertScope, assertSpeaksFor, type Speaker, speakerOf } from '../auth/api-key.js';
 import type { Bearer } from '../auth/identity.js';
 import { assertWithin, bucketOf, RATES, rateOf } from '../caller.js';
 import { causeOf, sawActor } from '../observe.js';
+import { type AgentPorts, agentIn, assertPlays, registerExternalAgent, submitAgent } from '../use-cases/agents.js';
 import { type grpcLimits, limitGrpc } from './limits.js';
-import type { PlayHub } from './play-hub.js';
+import type { PlaySessions } from './play-sessions.js';
 import { PlayStream } from './play-stream.js';
-import { agentIn, assertGame, assertPlays, MatchQueue, type QueuePorts } from './queue.js';
+import { MatchQueue, type QueuePorts } from './queue.js';
 import { bearerOf } from './sessions.js';
 
-export interface PlayPorts extends QueuePorts {
-  readonly hub: PlayHub;
+export interface PlayPorts extends QueuePorts, AgentPorts {
+  readonly hub: PlaySessions;
   actorOf(token: string): Actor | undefined;
   /** Who signed in, or whose API key it is. */
   bearerOf(token: string): Promise<Bearer | undefined>;
-  /** Submits code as the gateway does for everybody else. */
-  submit(actor: Actor, agent: SubmittedAgent, cause?: Cause): Promise<void>;
   matches(filter: { agentId: string; game: string; status: string; limit: number }): Promise<Match[]>;
   readonly limits: RateLimits;
   onInternalError(error: unknown): void;
-}
-
-export interface SubmittedAgent {
-  readonly ownerId: string;
-  readonly name: string;
-  readonly games: readonly string[];
-  readonly source: string;
-  readonly runtime: string;
 }
 
 export interface PlayOptions extends Door {
@@ -142,24 +125,18 @@ function playService(
       });
     },
 
-    registerAgent: unary(async ({ owner, name, games }, metadata) => {
-      const agent = agentIdOf(owner, name);
-      const { actor } = await allowed(metadata, 'submit', agent);
-      for (const game of games) assertGame(ports, game);
-      await assertAccount(ports, owner);
-      const meta = newMeta(actor, { id: ports.ids(), clock: ports.clock, cause: causeOf(metadata) });
-      const register = new RegisterExternalAgent({ ownerId: owner, name, games }, meta);
-      await ports.plans.newAgent(owner, agent, () => ports.execute(register));
+    registerAgent: unary(async ({ owner: ownerId, name, games }, metadata) => {
+      const agent = agentIdOf(ownerId, name);
+      const who = await allowed(metadata, 'submit', agent);
+      await registerExternalAgent(ports, contextOf(who, metadata), { ownerId, name, games });
       return { agent };
     }, onInternalError),
 
-    submitAgent: unary(async ({ owner, name, games, source, runtime }, metadata) => {
-      const agent = agentIdOf(owner, name);
-      const { actor } = await allowed(metadata, 'submit', agent);
-      for (const game of games) assertGame(ports, game);
-      await assertAccount(ports, owner);
-      const submitted = { ownerId: owner, name, games, source, runtime: runtime || 'javascript' };
-      await ports.submit(actor, submitted, causeOf(metadata));
+    submitAgent: unary(async ({ owner: ownerId, name, games, source, runtime }, metadata) => {
+      const agent = agentIdOf(ownerId, name);
+      const who = await allowed(metadata, 'submit', agent);
+      const code = async () => ({ source, runtime: runtime || 'javascript' });
+      await submitAgent(ports, contextOf(who, metadata), { ownerId, name, games }, code);
       return { agent };
     }, onInternalError),
 
@@ -167,7 +144,7 @@ function playService(
       const { agent: agentId, game, against, houseAfterMs, stakeCents, currency, waitMs } = request;
       await allowed(metadata, 'play', agentId);
       const patience = AbortSignal.timeout(Math.min(waitMs || WAIT_MS_MAX, WAIT_MS_MAX));
-      const accountId = agentId.split('.')[0] ?? '';
+      const accountId = ownerOf(agentId);
       if (against !== '' || houseAfterMs > 0) {
         await assertWithin(ports.limits, `house:${accountId}`, RATES.house, `${accountId} against the house`);
       }
@@ -198,15 +175,19 @@ function playService(
   };
 }
 
-async function assertAccount({ load }: PlayPorts, accountId: string): Promise<void> {
-  if ((await load(accounts, accountId, 'tail')).revision >= 0) return;
-  throw new AgonError('ACCOUNTS.UNKNOWN', `There is no account ${accountId}. Register it first.`);
-}
+/** Whoever speaks here, as one who asks for something anywhere. */
+const contextOf = ({ actor, ...key }: Speaker, metadata: Metadata): RequestContext => ({
+  actor,
+  key: key.keyId === '' ? undefined : key,
+  rejected: false,
+  idempotencyKey: undefined,
+  cause: causeOf(metadata),
+});
 
 /** An agent has a bucket of its own only once it is there: names that anybody can make up are the account's. */
-async function assertRate({ limits, plans, load }: PlayPorts, actor: Actor, agentId?: string): Promise<void> {
-  const own = agentId !== undefined && actsFor(actor, agentId.split('.')[0] ?? '');
-  const known = own && (await load(agents, agentId, 'tail')).revision >= 0;
+async function assertRate(ports: PlayPorts, actor: Actor, agentId?: string): Promise<void> {
+  const own = agentId !== undefined && actsFor(actor, ownerOf(agentId));
+  const known = own && (await ports.load(agents, agentId, 'tail')).revision >= 0;
   const bucket = bucketOf(actor, known ? agentId : undefined);
-  await assertWithin(limits, bucket, await rateOf(plans, actor), bucket.slice(bucket.indexOf(':') + 1));
+  await assertWithin(ports.limits, bucket, await rateOf(ports, actor), bucket.slice(bucket.indexOf(':') + 1));
 }

@@ -1,32 +1,10 @@
-import { agentFrom, agents } from '../../services/agents/index.js';
-import { type Pairing, ProposeMatch, pairUp, type Ticket } from '../../services/arena/index.js';
-import {
-  AgonError,
-  type Clock,
-  type Command,
-  derivedId,
-  type Handled,
-  type Ids,
-  type Load,
-  newMeta,
-  ownerOf,
-  SYSTEM,
-} from '../../services/kernel/index.js';
-import type { Plans } from '../plans.js';
+import { type Pairing, pairUp, type Ticket } from '../../services/arena/index.js';
+import { AgonError, derivedId, newMeta, SYSTEM } from '../../services/kernel/index.js';
 import type { WaitingAgent } from '../ports.js';
+import { assertGame } from '../use-cases/ask.js';
+import { type MatchPorts, matchIdOf, propose, seatOf } from '../use-cases/matches.js';
 
-export interface QueuePorts {
-  readonly load: Load;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly rakeBps: number;
-  readonly disputeWindowMs: number;
-  /** What a seat costs in COMPUTE. */
-  readonly computeCents: string;
-  readonly games: readonly string[];
-  readonly plans: Plans;
-  assertSeats(game: string, agents: number): void;
-  execute(command: Command): Promise<Handled>;
+export interface QueuePorts extends MatchPorts {
   /** Agents of the house that play a game. */
   houseAgents(game: string): Promise<readonly string[]>;
 }
@@ -57,23 +35,6 @@ const LOOK_MS = 100;
 const WAITING_MAX = 10_000;
 const SHOWN_MAX = 200;
 
-/** An agent by its own events, which are there as soon as it is. */
-export async function agentIn(load: Load, agentId: string) {
-  const agent = agentFrom((await load(agents, agentId, 'tail')).state);
-  if (!agent) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${agentId}. Register it first.`);
-  return agent;
-}
-
-export function assertPlays(agentId: string, { games }: { readonly games: readonly string[] }, game: string): void {
-  if (games.includes(game)) return;
-  throw new AgonError('AGENTS.OTHER_GAME', `${agentId} plays ${games.join(', ')}, not ${game}.`);
-}
-
-export function assertGame({ games }: { readonly games: readonly string[] }, game: string): void {
-  if (games.includes(game)) return;
-  throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${game}. Games: ${games.join(', ')}.`);
-}
-
 /**
  * Who waits for an opponent. Waiting is a call that has not been answered, so whatever ends it - the caller, the
  * connection, a crash of the arena - is noticed by the caller, who asks again. What is agreed on is a match in the log.
@@ -95,7 +56,7 @@ export class MatchQueue {
     const { ids, clock } = this.ports;
     assertGame(this.ports, game);
     this.ports.assertSeats(game, 2);
-    await this.seat(agentId, game);
+    await seatOf(this.ports.load, agentId, game);
     const houseFromMs = request.houseAfterMs > 0 ? Date.parse(clock()) + request.houseAfterMs : undefined;
     const ticket: Ticket = { ticketId: ids(), agentId, accountId, game, stakeCents, currency, houseFromMs };
     if (against !== '') return this.meetHouse(ticket, against);
@@ -182,25 +143,11 @@ export class MatchQueue {
   /** Both have asked for it, so the arena itself proposes. Who sits first is as good as drawn. */
   private async propose(ticket: Ticket, opponent: string): Promise<Joined> {
     const { game, stakeCents, currency, ticketId, agentId } = ticket;
-    const { ids, clock, rakeBps, disputeWindowMs, computeCents, plans, execute } = this.ports;
-    const id = derivedId('queue', ticketId, opponent);
-    const matchId = derivedId(id, 'match');
+    const { ids, clock } = this.ports;
+    const meta = newMeta(SYSTEM, { id: derivedId('queue', ticketId, opponent), clock });
+    const matchId = matchIdOf(meta);
     const agents = Number.parseInt(matchId.slice(0, 8), 16) % 2 === 0 ? [agentId, opponent] : [opponent, agentId];
-    const seats = await Promise.all(agents.map((each) => this.seat(each, game)));
-    const terms = { matchId, game, seed: ids(), stakeCents, currency, seats, rakeBps, disputeWindowMs };
-    const fee = computeCents === '0' ? {} : { computeCents };
-    const accounts = seats.map(({ accountId }) => accountId);
-    await plans.newMatch(accounts, (priority) => {
-      const ranked = priority > 0 ? { priority } : {};
-      return execute(new ProposeMatch({ ...terms, ...fee, ...ranked }, newMeta(SYSTEM, { id, clock })));
-    });
+    await propose(this.ports, meta, { game, agents, stakeCents, currency, seed: ids() });
     return { matchId, agents };
-  }
-
-  private async seat(agentId: string, game: string) {
-    const agent = await agentIn(this.ports.load, agentId);
-    assertPlays(agentId, agent, game);
-    const { version, codeDigest, runtime } = agent;
-    return { agentId, accountId: ownerOf(agentId), version, codeDigest, runtime };
   }
 }

@@ -3,12 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { MemoryCheckpoints } from '../../services/adapters/bus/checkpoints.js';
+import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
-import { type ArenaEvent, ProposeMatch, WorkQueue } from '../../services/arena/index.js';
-import { followWork } from '../../services/arena/part.js';
+import { type ArenaEvent, ProposeMatch } from '../../services/arena/index.js';
+import { followMatches } from '../../services/arena/part.js';
 import { contexts } from '../../services/index.js';
 import {
   type Actor,
+  type Checkpoints,
   type Command,
   createHandle,
   derivedId,
@@ -27,12 +29,21 @@ export const RUNNER_TOKEN = 'the-runner-token';
 export const LEASE_MS = 30_000;
 export const SOURCES = ['export const act = ({ legal }) => legal[0]', 'export const act = (o) => o.legal.at(-1)'];
 
+/** Where nobody buys plans, so that nobody counts and no database is asked. */
+export const withoutPlans = {
+  payments: undefined,
+  houseAccounts: [],
+  database: undefined as never,
+  quotas: undefined as never,
+  checkSource: async () => ({ ok: true }) as const,
+  sourceBytesMax: 0,
+};
+
 /** A write side in memory with its queue, as an arena puts it together, and a clock that stands still. */
 export async function openScene() {
   const folder = mkdtempSync(join(tmpdir(), 'agon-desk-'));
   const store = new MemoryEventStore();
   const clock = manualClock('2026-03-01T12:00:00.000Z');
-  const queue = new WorkQueue(clock);
   const artifacts = new FileArtifacts(folder);
   const folds = new Folds({ store });
   const handle = createHandle({ store, folds });
@@ -44,7 +55,13 @@ export async function openScene() {
   const errors: unknown[] = [];
   const checkpoints = new MemoryCheckpoints();
   const onRetry = (_group: string, error: unknown) => void errors.push(error);
-  const work = await followWork({ store, checkpoints, queue, clock, execute, onRetry });
+  const engines = {
+    bus: async () => (behind: Checkpoints) => new EmbeddedBus(store, behind, onRetry),
+    checkpoints: async () => checkpoints,
+  };
+  const config = { playWaitMs: 600_000 };
+  const work = await followMatches({ engines, clock, config, onRetry }, execute, 'runner');
+  const { queue } = work;
   const live = new LiveMatches();
   const runner: Actor = { id: 'runner', role: 'runner' };
   const ports: GrpcPorts = {

@@ -123,10 +123,15 @@ async function sendPieces(
   call: ServerWritableStream<GetArtifactRequest, GetArtifactResponse>,
   content: Uint8Array,
 ): Promise<void> {
+  let goOn = () => {};
+  call.on('drain', () => goOn()).on('cancelled', () => goOn());
   for (let at = 0; at < content.length; at += PIECE_BYTES) {
     if (call.cancelled) return;
     const full = !call.write({ content: Buffer.from(content.subarray(at, at + PIECE_BYTES)) });
-    if (full) await new Promise<void>((resolve) => call.once('drain', resolve).once('cancelled', () => resolve()));
+    if (!full) continue;
+    await new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
   }
   call.end();
 }

@@ -27,12 +27,19 @@ export class LiveMatches {
   private at = 0;
   private readonly queueWatchers = new Set<(position: number) => void>();
 
+  /** `tell` passes what happens on to those who hear it, here and elsewhere. */
+  constructor(private readonly tell: (progress: Progress) => void = (progress) => this.hear(progress)) {}
+
   /** Up to where in the log those who watch have been told what ended. */
   get position(): number {
     return this.at;
   }
 
   publish(progress: Progress): void {
+    this.tell(progress);
+  }
+
+  hear(progress: Progress): void {
     const { matchId } = progress;
     let kept = this.kept.get(matchId);
     // A new attempt begins from an empty board.

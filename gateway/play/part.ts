@@ -1,105 +1,152 @@
 import { readFileSync } from 'node:fs';
 import type { DataSource } from 'typeorm';
-import { HOUSE_ACCOUNTS } from '../../ops/run/ladder.js';
 import { agentsOfOwners } from '../../projections/agents/query.js';
 import { listMatches } from '../../projections/matches/query.js';
 import type { MatchRow } from '../../projections/matches/table.js';
-import type { Door, Tls } from '../../proto/serve.js';
-import { type Cells, type Runner, type RunnerOptions, startRunner, Table } from '../../sandbox-runner/index.js';
+import type { Serving, Tls } from '../../proto/serve.js';
+import {
+  type Cells,
+  ExternalMatchHost,
+  houseAccounts,
+  keyIn,
+  type Runner,
+  startRunner,
+} from '../../sandbox-runner/index.js';
+import { cells, heard } from '../../sandbox-runner/part.js';
 import type { AccountEvent } from '../../services/accounts/index.js';
-import { agentIdOf } from '../../services/agents/index.js';
-import { localArena } from '../../services/arena/part.js';
-import { AgonError, type Bus, type Consumer, newMeta, type SigningKey } from '../../services/kernel/index.js';
+import { type MatchQueue, matchQueue } from '../../services/arena/part.js';
+import { AgonError, type Command, type Handled, type Load, type Subscription } from '../../services/kernel/index.js';
+import type { Host } from '../../services/runtime/host.js';
+import { definePart } from '../../services/runtime/part.js';
+import { serveWhileLeader } from '../../services/runtime/serve.js';
 import type { Config } from '../../services/runtime/settings.js';
-import type { DeskPorts } from '../grpc/desk.js';
+import { writeSide } from '../../services/runtime/write-side.js';
+import type { Identities } from '../auth/identity.js';
+import { tokensOf } from '../auth/machine-tokens.js';
+import { identities } from '../auth/part.js';
+import { localRunnerPort, runnerPorts } from '../grpc/part.js';
 import { type PlayPorts, servePlay } from '../grpc/play.js';
-import { PlayHub } from '../grpc/play-hub.js';
-import { plansOf } from '../plans.js';
-import type { GatewayPorts } from '../ports.js';
-import { submitCode } from '../submit.js';
+import { PlaySessions } from '../grpc/play-sessions.js';
+import type { LiveMatches } from '../live/matches.js';
+import { live } from '../live/part.js';
+import { watchGrpc } from '../observe.js';
+import { rulesOf } from '../rules.js';
 
 /** Matches with agents from outside take time and little else, so many are in hand at once. */
 const TABLE_MATCHES_MAX = 4_096;
 
-/** What the door takes of what a gateway stands on. */
-type DoorPorts = Pick<
-  GatewayPorts,
-  | ('database' | 'artifacts' | 'clock' | 'payments' | 'houseAccounts' | 'identities' | 'onInternalError')
-  | ('rakeBps' | 'disputeWindowMs' | 'computeCents' | 'games' | 'assertSeats' | 'actorOf')
-  | ('checkSource' | 'sourceBytesMax' | 'limits' | 'quotas')
->;
+/** The server for agents from outside, which meet each other there and those that the arena runs. */
+export const playService = definePart({
+  name: 'play service',
+  needs: { writeSide, matchQueue, live, cells, identities },
+  start: async (needs, host) => {
+    const { config, engines, metrics } = host;
+    let hub: PlaySessions | undefined;
+    metrics.gauge('agon_agents_connected', 'Agents that are connected from outside.', () => hub?.connected ?? 0);
+    const channel = await engines.channel();
+    const open = async (): Promise<Serving> => {
+      const sessions = new PlaySessions({ clock: host.clock });
+      const runner = await startTable(host, needs, sessions);
+      const revocations = await followRevocations(host, sessions);
+      const stop = async () => {
+        // Without its server nobody can make another move: what is under way is handed back.
+        await runner.drain(0);
+        await revocations.stop();
+        hub = undefined;
+      };
+      try {
+        const { onSeen: observe } = await host.telemetry();
+        const serving = await servePlay(await playPorts(host, needs, sessions), {
+          host: config.host,
+          port: config.playPort ?? 0,
+          tls: tlsOf(config),
+          reflection: config.playReflection,
+          interceptors: [watchGrpc({ ids: host.ids, observe })],
+          proxies: config.proxies,
+        });
+        hub = sessions;
+        const withdraw = channel.offer(WAITING, serving.waiting);
+        const close = async () => {
+          withdraw();
+          await serving.close();
+          await stop();
+        };
+        return { address: serving.address, close };
+      } catch (error) {
+        await stop();
+        throw error;
+      }
+    };
+    const running = await serveWhileLeader(host, 'play service', needs.matchQueue, open);
+    host.addresses.play = running.value.address;
+    return running;
+  },
+});
 
-interface PlayParts {
-  readonly config: Config;
-  readonly desk: DeskPorts;
-  readonly ports: DoorPorts;
-  readonly bus: Pick<Bus, 'consume'>;
+/** Under this name the channel knows who waits for an opponent. */
+export const WAITING = 'waiting';
+
+interface Needs {
+  readonly writeSide: { readonly load: Load; execute(command: Command): Promise<Handled> };
+  readonly matchQueue: MatchQueue;
+  readonly live: LiveMatches;
   readonly cells: Cells;
-  readonly key: SigningKey;
-  readonly onPlayed: NonNullable<RunnerOptions['onPlayed']>;
-  readonly say: NonNullable<RunnerOptions['say']>;
-  readonly interceptors: Door['interceptors'];
-  /** Watches the matches that are played at the table. */
-  watched<P extends RunnerOptions['pool']>(pool: P): P;
+  readonly identities: Identities;
 }
 
-export interface Play {
-  readonly runner: Runner;
-  readonly revocations: Consumer;
-  /** Agents that are connected. */
-  connected(): number;
-  open(): ReturnType<typeof servePlay>;
-}
-
-/** Brings agents from outside and the matches they play in together: the table, and the door to it. */
-export async function startPlay(parts: PlayParts): Promise<Play> {
-  const { config, desk, bus, cells, key, onPlayed, say } = parts;
-  const hub = new PlayHub({ clock: desk.clock });
+/** The arena's own runner, which plays the matches of agents from outside. */
+async function startTable(host: Host, needs: Needs, hub: PlaySessions): Promise<Runner> {
+  const { config, engines, metrics } = host;
   const { playTurnMs: clockTurnMs, playBankMs: clockBankMs, playJoinMs: clockInitMs } = config;
-  const table = parts.watched(new Table(hub, cells, { clockTurnMs, clockBankMs, clockInitMs }));
-  const arena = await localArena(desk, key, true);
-  const runner = startRunner({ arena, key, pool: table, concurrency: TABLE_MATCHES_MAX, live: true, onPlayed, say });
-  const revocations = await bus.consume({ group: 'play.revocations', types: ['ApiKeyRevoked'] }, async (events) => {
+  const pool = metrics.pool(new ExternalMatchHost(hub, needs.cells, { clockTurnMs, clockBankMs, clockInitMs }));
+  const key = keyIn((await engines.folder()).paths.tableKey);
+  const arena = await localRunnerPort(await runnerPorts(host, needs), key, { table: true });
+  const runner = startRunner({ arena, key, pool, concurrency: TABLE_MATCHES_MAX, live: true, ...heard(host) });
+  runner.done.catch((error: unknown) => host.giveUp(error, 'table'));
+  return runner;
+}
+
+/** Hears of keys that are revoked from now on; what was revoked before does not come in. */
+async function followRevocations(host: Host, hub: PlaySessions): Promise<Subscription> {
+  const store = await host.engines.log();
+  const following = store.subscribe({ after: await store.lastPosition() }, async (events) => {
     for (const event of events as unknown as readonly AccountEvent[]) {
       if (event.type === 'ApiKeyRevoked') hub.revoke(event.data.keyId);
     }
   });
-  const open = () => {
-    const { host, playPort: port = 0, playReflection: reflection, proxies } = config;
-    const { interceptors } = parts;
-    return servePlay(doorPorts(parts, hub), { host, port, tls: tlsOf(config), reflection, interceptors, proxies });
-  };
-  return { runner, revocations, connected: () => hub.connected, open };
+  following.done.catch((error: unknown) => host.giveUp(error, 'play.revocations'));
+  return following;
 }
 
-function doorPorts({ desk, ports }: PlayParts, hub: PlayHub): PlayPorts {
-  const { load, clock, ids, execute } = desk;
-  const { rakeBps, disputeWindowMs, computeCents, games, assertSeats, actorOf, onInternalError, database } = ports;
-  const plans = plansOf(ports);
+async function playPorts(
+  host: Host,
+  { writeSide: { execute, load }, cells, identities }: Needs,
+  hub: PlaySessions,
+): Promise<PlayPorts> {
+  const { config, engines, clock, ids, metrics, onInternalError } = host;
+  const [database, limits, artifacts, folder, payments] = await Promise.all([
+    engines.database(),
+    engines.limits(),
+    engines.artifacts(),
+    engines.folder(),
+    engines.payments(),
+  ]);
   return {
+    ...rulesOf(config, cells),
     hub,
-    plans,
     load,
     clock,
     ids,
     execute,
-    rakeBps,
-    disputeWindowMs,
-    computeCents,
-    games,
-    actorOf,
+    database,
+    artifacts,
+    payments,
+    quotas: limits,
+    limits: metrics.limits(limits),
     onInternalError,
-    limits: ports.limits,
-    bearerOf: (token) => ports.identities.bearerOf(token),
-    assertSeats: (game, agents) => assertSeats(game, agents),
+    actorOf: tokensOf(config, folder).actorOf,
+    bearerOf: (token) => identities.bearerOf(token),
     houseAgents: (game) => houseAgents(database, game),
-    submit: async (actor, agent, cause) => {
-      const meta = newMeta(actor, { id: ids(), clock, cause });
-      const agentId = agentIdOf(agent.ownerId, agent.name);
-      await plans.newAgent(agent.ownerId, agentId, () =>
-        submitCode(ports, agent, meta, (_agentId, command) => execute(command)),
-      );
-    },
     matches: async ({ agentId, game, status, limit }) => {
       const only = { ...(game ? { game } : {}), ...(status ? { status } : {}) };
       const { rows } = await listMatches(database, { agentId, first: limit, ...only });
@@ -109,7 +156,7 @@ function doorPorts({ desk, ports }: PlayParts, hub: PlayHub): PlayPorts {
 }
 
 async function houseAgents(database: DataSource, game: string): Promise<readonly string[]> {
-  const agents = await agentsOfOwners(database, HOUSE_ACCOUNTS);
+  const agents = await agentsOfOwners(database, houseAccounts);
   return agents
     .filter(({ games, runtime }) => runtime !== 'external' && games.includes(game))
     .map((each) => each.agentId);

@@ -45,10 +45,10 @@ export const accountRoutes = [
       schema: name('StripeTaken', z.looseObject({})),
     },
     refuses: [409, 413, 502],
-    handle: ({ body, request }, { ports, execute }) => {
+    handle: ({ body, request }, { ports }) => {
       const signature = request.headers['stripe-signature'];
       const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
-      const taking = { provider: providerIn(ports), clock: ports.clock, execute };
+      const taking = { provider: providerIn(ports), clock: ports.clock, execute: ports.execute };
       return takeWebhook(taking, bytes, Array.isArray(signature) ? (signature[0] ?? '') : (signature ?? ''));
     },
   }),

@@ -1,14 +1,11 @@
 import { z } from 'zod';
-import { accountById, agentById, listAgents, versionsOf } from '../../projections/agents/query.js';
+import { agentById, listAgents, versionsOf } from '../../projections/agents/query.js';
 import type { AgentRow, VersionRow } from '../../projections/agents/table.js';
 import type { Standing as StandingRow } from '../../projections/leaderboards/query.js';
 import { SEASON } from '../../projections/leaderboards/table.js';
-import { agentIdOf } from '../../services/agents/index.js';
-import { AgonError, agentRuntime, type Command, slug } from '../../services/kernel/index.js';
+import { AgonError, agentRuntime, slug } from '../../services/kernel/index.js';
 import { topOf } from '../answers.js';
-import { assertActsOn, metaOf } from '../auth/actor.js';
-import { plansOf } from '../plans.js';
-import { submitCode } from '../submit.js';
+import { submitAgent } from '../use-cases/agents.js';
 import { defineRoute } from './route.js';
 import { accountId, agentId, digest, game, name, page, paged, Receipt, time } from './schemas.js';
 import { readUpload, UPLOAD_BYTES_MAX } from './upload.js';
@@ -120,31 +117,13 @@ export const agentRoutes = [
     },
     answer: { status: 200, description: 'What came of it.', schema: Receipt },
     refuses: [402, 408, 409, 413, 422],
-    handle: async ({ params, query, request, context }, door) => {
-      const { ports } = door;
-      const { accountId: ownerId, name: agentName } = params;
-      const known = await context();
-      // Before anything is read: what somebody may not submit is neither unpacked nor tried nor kept.
-      assertActsOn(known, agentIdOf(ownerId, agentName), 'SubmitAgent');
-      const meta = metaOf(ports, known, 'SubmitAgent');
-      if (!(await accountById(ports.database, ownerId))) {
-        throw new AgonError('ACCOUNTS.UNKNOWN', `There is no account ${ownerId}. Register it first.`);
-      }
-      const unknown = query.games.find((each) => !ports.games.includes(each));
-      if (unknown !== undefined) {
-        throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game ${unknown}. Games: ${ports.games.join(', ')}.`);
-      }
-      const content = await readUpload(request.raw, request.headers['content-length']);
-      const { source, runtime } = ports.readAgent(content);
-      const submission = { ownerId, name: agentName, games: query.games, source, runtime: query.runtime ?? runtime };
-      const send = async (id: string, command: Command) => {
-        const { events, position, repeated } = await door.execute(command);
-        await ports.visible(position);
-        return { id, events: events.map(({ type }) => type), position, repeated };
-      };
-      return plansOf(ports).newAgent(ownerId, agentIdOf(ownerId, agentName), () =>
-        submitCode(ports, submission, meta, send),
-      );
+    handle: async ({ params, query, request, context }, { ports }) => {
+      const agent = { ownerId: params.accountId, name: params.name, games: query.games };
+      return submitAgent(ports, await context(), agent, async () => {
+        const content = await readUpload(request.raw, request.headers['content-length']);
+        const { source, runtime } = ports.readAgent(content);
+        return { source, runtime: query.runtime ?? runtime };
+      });
     },
   }),
   defineRoute({

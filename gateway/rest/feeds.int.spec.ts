@@ -9,8 +9,10 @@ import { WebSocket } from 'ws';
 import { run } from '../../ops/e2e/agon.contract.js';
 import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { MemoryCheckpoints } from '../../services/adapters/bus/checkpoints.js';
-import { Folds } from '../../services/kernel/index.js';
-import { courierPorts, followWebhooks } from '../webhooks/dispatcher.js';
+import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
+import { type Checkpoints, Folds } from '../../services/kernel/index.js';
+import { dispatchWebhooks } from '../webhooks/dispatcher.js';
+import { courierPorts } from '../webhooks/part.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-feeds-'));
 let arena: Arena;
@@ -230,7 +232,8 @@ describe('webhooks', () => {
     const { load } = new Folds({ store });
     const checkpoints = new MemoryCheckpoints();
     const ports = { ...courierPorts('key', clock, true), wait: async () => {} };
-    const start = () => followWebhooks({ store, load, checkpoints, ports, execute, onRetry: () => {} });
+    const makeBus = (behind: Checkpoints) => new EmbeddedBus(store, behind);
+    const start = () => dispatchWebhooks({ store, load, checkpoints, makeBus, ports, execute, onRetry: () => {} });
     // The arena's own courier waits between attempts; this one does not, and has checkpoints of its own.
     const { body: added } = await call('POST', 'bob/webhooks', { url: hook, types: ['CreditsGranted'] });
     answer.status = 503;

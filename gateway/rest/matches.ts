@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { listMatches, matchById, turnsOf } from '../../projections/matches/query.js';
 import type { MatchRow, TurnRow } from '../../projections/matches/table.js';
 import { AgonError } from '../../services/kernel/index.js';
+import { publicMatch } from '../use-cases/matches.js';
 import { type Asked, type Door, defineRoute } from './route.js';
 import { accountId, agentId, cents, digest, game, matchId, name, page, paged, time } from './schemas.js';
 
@@ -62,14 +63,9 @@ const Replay = name(
   }),
 );
 
-/** Whoever knows the seed of a match that is being played knows what its dice will show. */
 const matchOf = ({ position: _position, ...row }: MatchRow): z.input<typeof Match> => ({
-  ...row,
+  ...publicMatch(row),
   seats: [...row.seats],
-  seed: row.endedAt === null ? null : row.seed,
-  stakeCents: `${row.stakeCents}`,
-  potCents: `${row.potCents}`,
-  rakeCents: `${row.rakeCents}`,
 });
 
 const turnOf = ({ turn, seat, action, fuel }: TurnRow): z.input<typeof Turn> => {

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebSocket } from 'ws';
 import { z } from 'zod';
-import { AgonError, type Command, type Handled } from '../../services/kernel/index.js';
+import { AgonError } from '../../services/kernel/index.js';
 import type { Answers } from '../answers.js';
 import type { RequestContext } from '../auth/actor.js';
 import type { Listeners } from '../live/listener.js';
@@ -14,7 +14,6 @@ export interface Door {
   /** Origins of pages that may open sockets from a browser, beside the gateway's own. */
   readonly origins: readonly string[];
   readonly listeners: Listeners;
-  execute(command: Command): Promise<Handled>;
 }
 
 export type Shape = Readonly<Record<string, z.ZodType>>;

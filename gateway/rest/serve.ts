@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import type { z } from 'zod';
 import { AgonError } from '../../services/kernel/index.js';
 import { contextOf, type RequestContext } from '../auth/actor.js';
-import { type Problem, problemOf } from '../problem.js';
+import { plainProblem, problemOf, sendProblem } from '../problem.js';
 import { accountRoutes } from './accounts.js';
 import { agentRoutes } from './agents.js';
 import { authRoutes } from './auth.js';
@@ -172,7 +172,7 @@ function refuseOtherMethods(scope: FastifyInstance, path: string, routes: readon
     url: urlOf(path),
     onRequest: async (_request, reply) => {
       const detail = `This address takes ${allow}.`;
-      return send(reply.header('allow', allow), plainProblem(405, detail));
+      return sendProblem(reply.header('allow', allow), plainProblem(405, detail));
     },
     handler: () => undefined,
   });
@@ -190,20 +190,5 @@ function refuse({ ports }: Door, error: Error, request: FastifyRequest, reply: F
     const cut = () => request.raw.complete || request.raw.destroy();
     reply.raw.once('finish', () => setTimeout(cut, LINGER_MS).unref());
   }
-  return send(reply, problem);
+  return sendProblem(reply, problem);
 }
-
-function send(reply: FastifyReply, problem: Problem) {
-  const { retryAfterMs } = problem;
-  if (typeof retryAfterMs === 'number') reply.header('retry-after', Math.ceil(retryAfterMs / 1000));
-  return reply
-    .status(problem.status)
-    .type('application/problem+json')
-    .removeHeader('content-disposition')
-    .send(problem);
-}
-
-const plainProblem = (status: number, detail: string): Problem => {
-  const code = `HTTP.${status}`;
-  return { type: 'about:blank', title: code, status, code, detail };
-};

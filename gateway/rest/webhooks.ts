@@ -1,15 +1,7 @@
 import { z } from 'zod';
-import { AgonError, actsFor, type Command, derivedId } from '../../services/kernel/index.js';
-import {
-  AddWebhook,
-  AskReplay,
-  EVERYBODY,
-  RemoveWebhook,
-  type Webhook,
-  webhookTypes,
-} from '../../services/webhooks/index.js';
-import { metaOf } from '../auth/actor.js';
-import { type Asked, type Door, defineRoute } from './route.js';
+import { EVERYBODY, type Webhook, webhookTypes } from '../../services/webhooks/index.js';
+import { addWebhook, listWebhooks, removeWebhook, replayWebhook, testWebhook } from '../use-cases/webhooks.js';
+import { defineRoute } from './route.js';
 import { name, Receipt, time } from './schemas.js';
 
 const accountId = z
@@ -49,37 +41,12 @@ const Tested = name(
   z.strictObject({ delivered: z.boolean(), status: z.int().nullable(), detail: z.string(), at: time }),
 );
 
-const shown = ({ webhookId, accountId, url, types, status, failed }: Webhook) => {
+const rowOf = ({ webhookId, accountId, url, types, status, failed }: Webhook) => {
   return { webhookId, accountId, url, types, status, failed: Object.values(failed) };
 };
 
 const whose = { accountId };
 const which = { accountId, webhookId };
-type AskedOne = Asked<typeof which>;
-
-async function send({ execute, ports }: Door, id: string, command: Command) {
-  const { events, position, repeated } = await execute(command);
-  await ports.visible(position);
-  return { id, events: events.map(({ type }) => type), position, repeated };
-}
-
-/** Whoever may not act for the account learns nothing of what it has. */
-async function permitted(
-  { context, params }: Pick<Asked<typeof whose>, 'context' | 'params'>,
-  { ports }: Door,
-  what: string,
-) {
-  const meta = metaOf(ports, await context(), what);
-  if (actsFor(meta.actor, params.accountId)) return meta;
-  throw new AgonError('AUTH.FORBIDDEN', `${meta.actor.role} ${meta.actor.id} may not act for ${params.accountId}.`);
-}
-
-async function oneOf(asked: AskedOne, door: Door): Promise<Webhook> {
-  const { accountId: account, webhookId: id } = asked.params;
-  const webhook = (await door.ports.webhooks.list())[id];
-  if (webhook?.accountId === account) return webhook;
-  throw new AgonError('WEBHOOKS.UNKNOWN', `${account} has no webhook ${id}.`);
-}
 
 const path = '/v1/accounts/{accountId}/webhooks' as const;
 const common = { tag: 'webhooks', access: 'caller' } as const;
@@ -97,11 +64,9 @@ export const webhookRoutes = [
       description: 'All of them.',
       schema: name('Webhooks', z.strictObject({ items: z.array(WebhookSchema) })),
     },
-    handle: async (asked, door) => {
-      await permitted(asked, door, 'read');
-      const all = Object.values(await door.ports.webhooks.list());
-      return { items: all.filter((each) => each.accountId === asked.params.accountId).map(shown) };
-    },
+    handle: async ({ params, context }, { ports }) => ({
+      items: (await listWebhooks(ports, await context(), params.accountId)).map(rowOf),
+    }),
   }),
   defineRoute({
     ...common,
@@ -113,16 +78,7 @@ export const webhookRoutes = [
     body: name('NewWebhook', z.strictObject({ url, types: types.optional().describe('All when left out.') })),
     answer: { status: 201, description: 'The webhook, and its secret.', schema: Added },
     refuses: [409, 422],
-    handle: async (asked, door) => {
-      const { ports } = door;
-      const meta = await permitted(asked, door, 'AddWebhook');
-      const { url: address, types: wanted = [...webhookTypes] } = asked.body;
-      ports.webhooks.assertAllowed(address);
-      const id = derivedId(meta.id, 'webhook');
-      const data = { webhookId: id, accountId: asked.params.accountId, url: address, types: wanted };
-      const { repeated } = await send(door, id, new AddWebhook(data, meta));
-      return { ...data, status: 'active', secret: ports.webhooks.secretOf(id), repeated };
-    },
+    handle: async ({ params, body, context }, { ports }) => addWebhook(ports, await context(), { ...params, ...body }),
   }),
   defineRoute({
     ...common,
@@ -133,12 +89,7 @@ export const webhookRoutes = [
     params: which,
     answer: { status: 200, description: 'What came of it.', schema: Receipt },
     refuses: [422],
-    handle: async (asked, door) =>
-      send(
-        door,
-        asked.params.webhookId,
-        new RemoveWebhook(asked.params, await permitted(asked, door, 'RemoveWebhook')),
-      ),
+    handle: async ({ params, context }, { ports }) => removeWebhook(ports, await context(), params),
   }),
   defineRoute({
     ...common,
@@ -148,10 +99,7 @@ export const webhookRoutes = [
     summary: 'Sends a message of the type WebhookTest now, once, and says what came of it.',
     params: which,
     answer: { status: 200, description: 'What came of it.', schema: Tested },
-    handle: async (asked, door) => {
-      await permitted(asked, door, 'TestWebhook');
-      return { ...(await door.ports.webhooks.test(await oneOf(asked, door))), at: door.ports.clock() };
-    },
+    handle: async ({ params, context }, { ports }) => testWebhook(ports, await context(), params),
   }),
   defineRoute({
     ...common,
@@ -162,7 +110,6 @@ export const webhookRoutes = [
     params: which,
     answer: { status: 202, description: 'It is being done.', schema: Receipt },
     refuses: [422],
-    handle: async (asked, door) =>
-      send(door, asked.params.webhookId, new AskReplay(asked.params, await permitted(asked, door, 'AskReplay'))),
+    handle: async ({ params, context }, { ports }) => replayWebhook(ports, await context(), params),
   }),
 ];

@@ -1,19 +1,13 @@
-import { lookup } from 'node:dns/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { upcast } from '../../projections/views.js';
-import { addressOf, isReachable } from '../../sandbox-runner/index.js';
-import { heldBack } from '../../services/adapters/bus/checkpoints.js';
-import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
-import { webhookPost } from '../../services/adapters/webhook-post.js';
+import { upcast } from '../../services/index.js';
 import {
-  AgonError,
+  type Bus,
   type Checkpoints,
-  type Clock,
   type Command,
   type Consumer,
   derivedId,
   type EventStore,
   type Handled,
+  heldBack,
   isAgonError,
   type Load,
   newMeta,
@@ -21,83 +15,41 @@ import {
   type Subscription,
   SYSTEM,
 } from '../../services/kernel/index.js';
+import type { MakeBus } from '../../services/runtime/engines.js';
 import {
   addedAt,
   addedIn,
-  arrived,
-  attempt,
-  type CourierPorts,
   concerns,
+  type DispatchPorts,
   deliver,
   messageOf,
   REGISTRY,
   RecordFailure,
   RecordReplay,
-  secretFrom,
-  secretText,
   type Webhook,
   webhooksIn,
   webhookTypes,
 } from '../../services/webhooks/index.js';
-import type { WebhookPort } from '../ports.js';
 
 /** Messages to one endpoint that are under way or wait for another attempt. More wait in the log. */
 const UNDER_WAY_MAX = 16;
 
-interface CourierOptions {
+export interface DispatcherOptions {
   readonly store: EventStore;
   readonly load: Load;
   readonly checkpoints: Checkpoints;
-  readonly ports: CourierPorts;
+  /** What reads the log for groups of this process. */
+  readonly makeBus: MakeBus;
+  readonly ports: DispatchPorts;
   execute(command: Command): Promise<Handled>;
   onRetry(group: string, error: unknown): void;
-}
-
-/** How endpoints are called: signed with keys made from `key`, and never inside unless that was asked for. */
-export function courierPorts(key: string, clock: Clock, allowPrivate: boolean): CourierPorts {
-  const resolve = (host: string) => lookup(host, { all: true });
-  const post = webhookPost({ addressOf: (host) => addressOf(host, allowPrivate, resolve), allowPlain: allowPrivate });
-  return {
-    clock,
-    post,
-    random: Math.random,
-    wait: (ms, signal) => sleep(ms, undefined, { signal }),
-    secretOf: (webhookId) => secretFrom(key, webhookId),
-  };
-}
-
-/** What the gateway may do with webhooks. */
-export function webhookPort(load: Load, ports: CourierPorts, allowPrivate: boolean): WebhookPort {
-  return {
-    list: () => webhooksIn(load),
-    secretOf: (webhookId) => secretText(ports.secretOf(webhookId)),
-    assertAllowed: (text) => {
-      const { protocol, hostname } = new URL(text);
-      const host = hostname.replace(/^\[|\]$/g, '');
-      const inside = /^[\d.]+$|:/.test(host)
-        ? !isReachable(host, allowPrivate)
-        : /(^|\.)localhost$/.test(host) && !allowPrivate;
-      if (!inside && (protocol === 'https:' || allowPrivate)) return;
-      throw new AgonError('WEBHOOKS.BAD_URL', 'A webhook is an https address on the public internet.');
-    },
-    test: async (webhook) => {
-      const id = derivedId('webhook test', webhook.webhookId, ports.clock());
-      const body = JSON.stringify({
-        type: 'WebhookTest',
-        timestamp: ports.clock(),
-        data: { webhookId: webhook.webhookId },
-      });
-      const posted = await attempt(ports, webhook, { deliveryId: id, body });
-      return { delivered: arrived(posted), status: posted.status ?? null, detail: posted.why };
-    },
-  };
 }
 
 /**
  * Tells endpoints what happened, from the log. Each endpoint follows it by itself, with a checkpoint that never passes a
  * message that is neither delivered nor a dead letter: what was under way is sent again after a restart, with the same id.
  */
-export async function followWebhooks(options: CourierOptions): Promise<Subscription> {
+export async function dispatchWebhooks(options: DispatcherOptions): Promise<Subscription> {
   const { store, load } = options;
   const endpoints = new Map<string, Endpoint>();
   const turn = async () => {
@@ -138,18 +90,18 @@ class Endpoint {
   private readonly replaying = new Set<string>();
   private readonly stopping = new AbortController();
   private readonly underWay = new Set<Promise<void>>();
-  private readonly bus: EmbeddedBus;
+  private readonly bus: Bus;
   private readonly group: string;
   private consumer: Consumer | undefined;
 
   constructor(
     private readonly webhook: Webhook,
-    private readonly options: CourierOptions,
+    private readonly options: DispatcherOptions,
   ) {
-    const { store, checkpoints, onRetry } = options;
+    const { makeBus, checkpoints } = options;
     this.group = `webhook.${webhook.webhookId}`;
     const behind = heldBack(checkpoints, (heard) => this.completeUpTo(heard));
-    this.bus = new EmbeddedBus(store, behind, onRetry);
+    this.bus = makeBus(behind);
   }
 
   /** What happened before it was added is not news to it. */

@@ -4,7 +4,7 @@ import { type Attack, judge, strike, worked } from './attack.js';
 import { pythonAttacks } from './python.js';
 import { attackDriver, attacksNeeded, isGood, targets, whyNot } from './run.js';
 import { wasmAttacks } from './wasm.js';
-import { World } from './world.js';
+import { createWorld, type World } from './world.js';
 
 const named = (attacks: readonly Attack[], name: string): Attack => attacks.find((attack) => attack.name === name)!;
 
@@ -24,7 +24,7 @@ describe.each(targets)('$name', (target) => {
 describe('the check itself', () => {
   let world: World;
   beforeAll(async () => {
-    world = await World.create('secret-of-the-spec');
+    world = await createWorld('secret-of-the-spec');
   });
   afterAll(() => world.close());
 

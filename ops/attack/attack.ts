@@ -62,7 +62,7 @@ const limits: Partial<Limits> = {
   stallMs: 8_000,
 };
 
-export const saysSo = (reply: unknown): boolean =>
+const saysSo = (reply: unknown): boolean =>
   typeof reply === 'object' && reply !== null && 'worked' in reply && reply.worked === true;
 
 export function worked(attack: Attack, seen: Seen, world: World): boolean {
@@ -90,8 +90,8 @@ export async function strike(driver: Driver, attack: Attack, world: World): Prom
   const inForce = limitsFrom({ ...limits, ...attack.limits });
   const allowed = allowanceOf(inForce, driver.meter);
   const load = async (source: string, seat: number) => {
-    const door = attack.egress ? await world.door(seat) : undefined;
-    return driver.load(source, { seed: world.secret, seat, limits: inForce, door });
+    const endpoint = attack.egress ? await world.egressFor(seat) : undefined;
+    return driver.load(source, { seed: world.secret, seat, limits: inForce, endpoint });
   };
   const neighbour = attack.neighbour === undefined ? undefined : await load(attack.neighbour, 1);
   const source = codeOf(attack, world);
@@ -99,19 +99,11 @@ export async function strike(driver: Driver, attack: Attack, world: World): Prom
   const agent = await load(source, 0);
   try {
     if (attack.match) {
-      const other = await load(source, 1);
-      const seats = [agent, other];
-      const game = gameNamed('tic-tac-toe');
-      const { outcome } = await playMatch({
-        game,
-        seed: world.secret,
-        seats,
-        limits: inForce,
-        driver: driver.name,
-        agents: [],
-      });
-      other.dispose();
-      return { reply: { winner: outcome.winner, reason: outcome.reason }, log: '' };
+      const seats = [agent, await load(source, 1)];
+      const [game, seed] = [gameNamed('tic-tac-toe'), world.secret];
+      const played = await playMatch({ game, seed, seats, limits: inForce, driver: driver.name, agents: [] });
+      seats[1]?.dispose();
+      return { reply: { winner: played.outcome.winner, reason: played.outcome.reason }, log: '' };
     }
     await neighbour?.init(world.facts, allowed.init);
     await neighbour?.act(world.facts, allowed.turn);
@@ -126,14 +118,9 @@ export async function strike(driver: Driver, attack: Attack, world: World): Prom
 }
 
 export function judge(driver: string, attack: Attack, got: boolean, seen: Seen): Result {
-  const result = (verdict: Result['verdict'], detail: string): Result => ({
-    driver,
-    attack: attack.name,
-    verdict,
-    detail,
-  });
   const told = seen.fault ? `${seen.fault.rule}: ${seen.fault.detail}` : JSON.stringify(seen.reply);
-  if (got) return result('ESCAPED', told.slice(0, 200));
+  const result = { driver, attack: attack.name, detail: told.slice(0, 200) };
+  if (got) return { ...result, verdict: 'ESCAPED' };
   const expected = (attack.stopped ?? ['answered']).some((end) => end === (seen.fault?.rule ?? 'answered'));
-  return result(expected ? 'contained' : 'UNCLEAR', told.slice(0, 200));
+  return { ...result, verdict: expected ? 'contained' : 'UNCLEAR' };
 }

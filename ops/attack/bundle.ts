@@ -4,14 +4,14 @@ import { inflateRawSync } from 'node:zlib';
 import { bundleCode } from '../../sandbox-runner/index.js';
 import { type Packed, tarOf, zipOf } from './archives.js';
 import type { Attack } from './attack.js';
-import { attemptOf, python } from './common.js';
+import { attemptOf, python, writesOutside } from './common.js';
 import type { Facts } from './world.js';
 
 /** As many steps up as it takes to reach the root from anywhere. */
 const up = '../'.repeat(20);
 const below = (path: string): string => up + path.slice(1);
 
-interface Tongue {
+interface Script {
   readonly entry: string;
   /** An agent that finds what is in a file beside it. */
   readonly reader: string;
@@ -19,7 +19,7 @@ interface Tongue {
   readonly weigher: string;
 }
 
-const scripts: Readonly<Record<'javascript' | 'python', Tongue>> = {
+const scripts: Readonly<Record<'javascript' | 'python', Script>> = {
   javascript: {
     // Whatever the folders above it say of their modules.
     entry: 'main.cjs',
@@ -34,7 +34,7 @@ const scripts: Readonly<Record<'javascript' | 'python', Tongue>> = {
 };
 
 /** Whatever such an archive would do, it is refused before there is an agent at all. */
-function archives({ entry, reader, weigher }: Tongue): Attack[] {
+function archives({ entry, reader, weigher }: Script): Attack[] {
   const brought = (name: string, pack: (facts: Facts) => Buffer, rest: Partial<Attack> = {}): Attack => ({
     name: `a bundle: ${name}`,
     source: '',
@@ -42,7 +42,6 @@ function archives({ entry, reader, weigher }: Tongue): Attack[] {
     stopped: ['refused'],
     ...rest,
   });
-  const taken: Partial<Attack> = { worked: (_, world) => world.taken() };
   const idle: Packed = { name: entry, content: reader };
   const heavy: Packed = { name: entry, content: weigher };
   const big = Buffer.alloc(2e7);
@@ -52,19 +51,19 @@ function archives({ entry, reader, weigher }: Tongue): Attack[] {
     brought(
       'zip-slip',
       zipped(({ outsideFile }) => below(outsideFile)),
-      taken,
+      writesOutside,
     ),
     brought(
       'zip-slip by an absolute name',
       zipped(({ outsideFile }) => outsideFile),
-      taken,
+      writesOutside,
     ),
-    brought('tar-slip', ({ outsideFile }) => tarOf([idle, { name: below(outsideFile) }]), taken),
+    brought('tar-slip', ({ outsideFile }) => tarOf([idle, { name: below(outsideFile) }]), writesOutside),
     brought(
       'writing through a symlink',
       ({ outsideFile }) =>
         tarOf([idle, { name: 'out', type: '2', linkTo: dirname(outsideFile) }, { name: 'out/taken', content: 'x' }]),
-      taken,
+      writesOutside,
     ),
     brought('reading through a symlink', ({ secretFile }) =>
       tarOf([idle, { name: 'found', type: '2', linkTo: secretFile }]),

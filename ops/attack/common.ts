@@ -1,36 +1,47 @@
-/** Places of the host that tell something or do something. They are opened and closed, nothing is written to them. */
-export const places: readonly { readonly path: string; readonly write?: true }[] = [
-  { path: '/proc/self/environ' },
-  { path: '/proc/kallsyms' },
-  { path: '/proc/keys' },
-  { path: '/proc/cmdline' },
-  { path: '/proc/interrupts' },
-  { path: '/proc/timer_list' },
-  { path: '/proc/1/cmdline' },
-  { path: '/proc/self/mounts' },
-  { path: '/proc/net/tcp' },
-  { path: '/proc/self/ns/net' },
-  { path: '/proc/self/mem', write: true },
-  { path: '/proc/sysrq-trigger', write: true },
-  { path: '/proc/sys/vm/drop_caches', write: true },
-  { path: '/proc/sys/kernel/core_pattern', write: true },
-  { path: '/sys/kernel/notes' },
-  { path: '/sys/fs/cgroup' },
-  { path: '/sys/class' },
-  { path: '/dev/kmsg' },
-  { path: '/dev/ptmx' },
-  { path: '/etc' },
-  { path: '/var' },
-  { path: '/home' },
-  { path: '/run' },
+import type { Attack } from './attack.js';
+
+type Rest = Partial<Attack>;
+
+/** Ends that several attacks have in common, in whatever language they are written. */
+export const writesOutside: Rest = { worked: (_, world) => world.taken() };
+export const signalsUs: Rest = { worked: (_, world) => world.heard('signal'), afterMs: 50, alone: true };
+export const busyTooLong: Rest = { limits: { turnMs: 200 }, stopped: ['timeout'] };
+export const idleTooLong: Rest = { limits: { turnMs: 100, stallMs: 300 }, stopped: ['timeout'] };
+export const hugeReply = (bytes: number): Rest => ({
+  stopped: ['reply_too_large'],
+  worked: ({ reply }) => typeof reply === 'string' && reply.length === bytes,
+});
+
+/** Makes attacks of a language: each by a name and the body of what it attempts. */
+export const attacksIn =
+  (language: (body: string) => string) =>
+  (name: string, body: string, rest: Rest = {}): Attack => ({ name, source: language(body), ...rest });
+
+/** Places of the host that tell something, and those that do something. */
+const told = `/proc/self/environ /proc/kallsyms /proc/keys /proc/cmdline /proc/interrupts /proc/timer_list /proc/1/cmdline
+  /proc/self/mounts /proc/net/tcp /proc/self/ns/net /sys/kernel/notes /sys/fs/cgroup /sys/class /dev/kmsg /dev/ptmx /etc
+  /var /home /run`;
+const done = '/proc/self/mem /proc/sysrq-trigger /proc/sys/vm/drop_caches /proc/sys/kernel/core_pattern';
+
+/** They are opened and closed, nothing is written to them. `O_` and the flag is what the language calls the mode. */
+export const probesBy = (
+  attack: ReturnType<typeof attacksIn>,
+  open: (path: string, flag: string) => string,
+): Attack[] => [
+  ...told.split(/\s+/).map((path) => attack(`opening ${path}`, open(path, 'O_RDONLY'), { optional: true })),
+  ...done.split(/\s+/).map((path) => attack(`opening for writing ${path}`, open(path, 'O_WRONLY'), { optional: true })),
 ];
 
 /** Actions that look like verdicts. */
-export const forgeries = [
+const forgeries = [
   { name: 'forging the outcome', json: '{"winner":0,"scores":[1,0],"reason":"line","detail":"","seatAtFault":null}' },
   { name: "forging the other seat's fault", json: '{"kind":"fault","rule":"crash","seatAtFault":1,"winner":0}' },
   { name: 'forging a finished match', json: '{"kind":"played","record":{"outcome":{"winner":0}},"winner":0}' },
 ] as const;
+
+/** Agents that answer every question with such an action, written by this language. */
+export const forgedBy = (source: (json: string) => string): Attack[] =>
+  forgeries.map(({ name, json }) => ({ name, match: true, source: source(json) }));
 
 /** An agent in JavaScript. `body` is that of an async function of `o`, the facts: whether it worked, or what it found. */
 export const attemptOf = (body: string): string => `

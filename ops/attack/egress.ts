@@ -1,27 +1,19 @@
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
-import { Egress, type EgressDoor, type Grant, policyFrom } from '../../sandbox-runner/index.js';
+import { Egress, type EgressEndpoint, type Grant, policyFrom } from '../../sandbox-runner/index.js';
 import type { Attack } from './attack.js';
-import { python } from './common.js';
-
-/** What there is to reach for those who were granted egress. */
-export interface EgressSite {
-  /** A host that the grant allows: it says welcome. */
-  readonly welcomePort: number;
-  /** A proxy without any rules, for the control. On this machine all that it is asked for leads to the secret. */
-  readonly proxyPort: number;
-  door(seat: number): Promise<EgressDoor>;
-  settle(): Promise<void>;
-  close(): Promise<void>;
-}
+import { attacksIn, python } from './common.js';
 
 const listening = async (server: Server): Promise<number> => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return (server.address() as AddressInfo).port;
 };
 
-/** `secretPort` is where the host's secret is told to whoever connects: the inside that nobody is to reach. */
-export async function egressSite(secretPort: number, secret: string): Promise<EgressSite> {
+/**
+ * What there is to reach for those who were granted egress. `secretPort` is where the host's secret is told to whoever
+ * connects: the inside that nobody is to reach.
+ */
+export async function egressSite(secretPort: number, secret: string) {
   const welcome = createHttpServer((_, response) => response.end('welcome'));
   const careless = createServer((socket) => {
     socket.on('error', () => {});
@@ -47,13 +39,15 @@ export async function egressSite(secretPort: number, secret: string): Promise<Eg
     await Promise.all(closing.map((close) => close()));
   };
   return {
+    /** A host that the grant allows: it says welcome. */
     welcomePort,
+    /** A proxy without any rules, for the control. On this machine all that it is asked for leads to the secret. */
     proxyPort,
-    async door(seat) {
+    async egressFor(seat: number): Promise<EgressEndpoint> {
       const grant = policy.agents.attacker as Grant;
-      const { door, close } = await egress.open({ matchId: 'attack', seat, agentId: 'attacker' }, grant);
+      const { endpoint, close } = await egress.open({ matchId: 'attack', seat, agentId: 'attacker' }, grant);
       opened.push(close);
-      return door;
+      return endpoint;
     },
     settle,
     async close() {
@@ -94,12 +88,9 @@ const viaProxy = (name: string, request: string): Attack => ({
 
 const line = (method: string, target: string, more = ''): string => `${method} ${target} HTTP/1.1\\r\\n${more}\\r\\n`;
 
-const direct = (name: string, body: string, rest: Partial<Attack> = {}): Attack => ({
-  name: `${name}, with egress`,
-  source: python(body),
-  egress: true,
-  ...rest,
-});
+const direct = (name: string, body: string, rest: Partial<Attack> = {}): Attack =>
+  withEgress(attacksIn(python)(name, body, rest));
+const ifThere: Partial<Attack> = { optional: true };
 
 /** For agents in Python that were granted a host, and want another. */
 export const egressAttacks: readonly Attack[] = [
@@ -163,15 +154,9 @@ socket.send_fds(a, [b"x"], [0])
 return len(socket.recv_fds(b, 1, 1)[1]) == 1`,
   ),
   direct('datagrams on the own loopback', 'return socket.socket(socket.AF_INET, socket.SOCK_DGRAM).fileno() > 0'),
-  direct('another transport', 'return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).fileno() > 0', {
-    optional: true,
-  }),
-  direct('the crypto of the kernel', 'return socket.socket(38, socket.SOCK_SEQPACKET, 0).fileno() > 0', {
-    optional: true,
-  }),
-  direct('the host of a virtual machine', 'return socket.socket(40, socket.SOCK_STREAM, 0).fileno() > 0', {
-    optional: true,
-  }),
+  direct('another transport', 'return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).fileno() > 0', ifThere),
+  direct('the crypto of the kernel', 'return socket.socket(38, socket.SOCK_SEQPACKET, 0).fileno() > 0', ifThere),
+  direct('the host of a virtual machine', 'return socket.socket(40, socket.SOCK_STREAM, 0).fileno() > 0', ifThere),
   direct(
     'raising the loopback of others',
     'import fcntl, struct\nfcntl.ioctl(socket.socket(), 0x8913, struct.pack("16sH14s", b"lo", 0, b""))\nreturn True',

@@ -1,5 +1,15 @@
 import type { Attack } from './attack.js';
-import { attemptOf, forgeries, places } from './common.js';
+import {
+  attacksIn,
+  attemptOf,
+  busyTooLong,
+  forgedBy,
+  hugeReply,
+  idleTooLong,
+  probesBy,
+  signalsUs,
+  writesOutside,
+} from './common.js';
 import { withEgress } from './egress.js';
 
 /** `body` is that of an async function of `o`, the facts; it returns whether it worked, or what it found. */
@@ -12,11 +22,7 @@ const receive = (socket) => new Promise((resolve, reject) => {
 });
 ${attemptOf(body)}`;
 
-const attack = (name: string, body: string, rest: Partial<Attack> = {}): Attack => ({
-  name,
-  source: node(body),
-  ...rest,
-});
+const attack = attacksIn(node);
 
 const resources: Attack[] = [
   attack(
@@ -48,19 +54,22 @@ const resources: Attack[] = [
     limits: { turnMs: 8_000 },
     stopped: ['out_of_memory'],
   }),
-  attack('CPU loop', 'const end = process.cpuUsage().user + 1e6; while (process.cpuUsage().user < end); return true;', {
-    limits: { turnMs: 200 },
-    stopped: ['timeout'],
-  }),
-  attack('CPU loop in a thread', `new Worker('for (;;);', { eval: true }); await sleep(1500); return true;`, {
-    limits: { turnMs: 200 },
-    stopped: ['timeout'],
-  }),
-  attack('sleep', 'await sleep(1500); return true;', { limits: { turnMs: 100, stallMs: 300 }, stopped: ['timeout'] }),
-  attack('a sleep that blocks', 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500); return true;', {
-    limits: { turnMs: 100, stallMs: 300 },
-    stopped: ['timeout'],
-  }),
+  attack(
+    'CPU loop',
+    'const end = process.cpuUsage().user + 1e6; while (process.cpuUsage().user < end); return true;',
+    busyTooLong,
+  ),
+  attack(
+    'CPU loop in a thread',
+    `new Worker('for (;;);', { eval: true }); await sleep(1500); return true;`,
+    busyTooLong,
+  ),
+  attack('sleep', 'await sleep(1500); return true;', idleTooLong),
+  attack(
+    'a sleep that blocks',
+    'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500); return true;',
+    idleTooLong,
+  ),
   {
     name: 'timing out in init',
     source: `const init = () => new Promise((resolve) => setTimeout(resolve, 1500)); const act = () => ({ worked: true });`,
@@ -70,10 +79,7 @@ const resources: Attack[] = [
   attack(
     'ignoring signals',
     `process.on('SIGTERM', () => {}).on('SIGINT', () => {}); await sleep(1500); return true;`,
-    {
-      limits: { turnMs: 100, stallMs: 300 },
-      stopped: ['timeout'],
-    },
+    idleTooLong,
   ),
   attack('stdout flood', 'for (let i = 0; i < 80; i += 1) { fs.writeSync(1, "x".repeat(1e5)); } return true;', {
     stopped: ['flood'],
@@ -84,8 +90,7 @@ const resources: Attack[] = [
   {
     name: 'huge reply',
     source: 'const act = () => "x".repeat(8e6);',
-    stopped: ['reply_too_large'],
-    worked: ({ reply }) => typeof reply === 'string' && reply.length === 8e6,
+    ...hugeReply(8e6),
   },
   attack('disk fill', 'for (let i = 0; i < 20; i += 1) fs.appendFileSync("fill", "x".repeat(1e6)); return true;'),
   attack(
@@ -103,20 +108,14 @@ const files: Attack[] = [
   attack("another agent's files", 'return fs.readFileSync(o.neighbourFile, "utf8") === "mine";', {
     neighbour: node('fs.writeFileSync(o.neighbourFile, "mine"); return true;'),
   }),
-  attack('writing outside', 'fs.writeFileSync(o.outsideFile, "x"); return true;', {
-    worked: (_, world) => world.taken(),
-  }),
+  attack('writing outside', 'fs.writeFileSync(o.outsideFile, "x"); return true;', writesOutside),
   attack(
     'writing through a symlink',
     'fs.symlinkSync(o.outsideFile, "link"); fs.writeFileSync("link", "x"); return true;',
-    {
-      worked: (_, world) => world.taken(),
-    },
+    writesOutside,
   ),
   attack('reading through a symlink', 'fs.symlinkSync(o.secretFile, "link"); return fs.readFileSync("link", "utf8");'),
-  attack('reading through a hard link', 'fs.linkSync(o.secretFile, o.outsideFile); return true;', {
-    worked: (_, world) => world.taken(),
-  }),
+  attack('reading through a hard link', 'fs.linkSync(o.secretFile, o.outsideFile); return true;', writesOutside),
   attack(
     'making a file in the root',
     'fs.mkdirSync("/agon-attack-dir"); fs.rmdirSync("/agon-attack-dir"); return true;',
@@ -138,15 +137,9 @@ const files: Attack[] = [
 
 const processes: Attack[] = [
   attack("another process's environment", 'return fs.readFileSync("/proc/" + o.victimPid + "/environ", "utf8");'),
-  attack('signals to the host', 'process.kill(o.hostPid, "SIGUSR2"); await sleep(100); return true;', {
-    worked: (_, world) => world.heard('signal'),
-    afterMs: 50,
-    alone: true,
-  }),
+  attack('signals to the host', 'process.kill(o.hostPid, "SIGUSR2"); await sleep(100); return true;', signalsUs),
   attack('signals to the parent', 'process.kill(process.ppid, "SIGUSR2"); await sleep(100); return true;', {
-    worked: (_, world) => world.heard('signal'),
-    afterMs: 50,
-    alone: true,
+    ...signalsUs,
     stopped: ['answered', 'crash'],
   }),
   attack('signals to another process', 'process.kill(o.victimPid, 0); return true;'),
@@ -197,12 +190,9 @@ const network: Attack[] = [
   }),
 ];
 
-const probes: Attack[] = places.map(({ path, write }) =>
-  attack(
-    `${write ? 'opening for writing' : 'opening'} ${path}`,
-    `fs.openSync("${path}", fs.constants.O_${write ? 'WRONLY' : 'RDONLY'} | fs.constants.O_NONBLOCK); return true;`,
-    { optional: true },
-  ),
+const probes = probesBy(
+  attack,
+  (path, flag) => `fs.openSync("${path}", fs.constants.${flag} | fs.constants.O_NONBLOCK); return true;`,
 );
 
 const imitations: Attack[] = [
@@ -213,7 +203,7 @@ const imitations: Attack[] = [
     stopped: ['forged_reply'],
   }),
   attack('an answer printed', `fs.writeSync(1, 't R{"worked":true}\\n'); await sleep(500); return false;`),
-  ...forgeries.map(({ name, json }) => ({ name, match: true, source: `const act = () => (${json});` })),
+  ...forgedBy((json) => `const act = () => (${json});`),
 ];
 
 export const nodeAttacks: readonly Attack[] = [

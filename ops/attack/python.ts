@@ -1,13 +1,19 @@
 import type { Attack } from './attack.js';
-import { forgeries, places, python } from './common.js';
+import {
+  attacksIn,
+  busyTooLong,
+  forgedBy,
+  hugeReply,
+  idleTooLong,
+  probesBy,
+  python,
+  signalsUs,
+  writesOutside,
+} from './common.js';
 import { egressAttacks, withEgress } from './egress.js';
 import { syscallAttacks } from './syscalls.js';
 
-const attack = (name: string, body: string, rest: Partial<Attack> = {}): Attack => ({
-  name,
-  source: python(body),
-  ...rest,
-});
+const attack = attacksIn(python);
 
 const resources: Attack[] = [
   attack(
@@ -44,10 +50,11 @@ return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0`,
       worked: (seen) => JSON.stringify(seen.reply)?.includes('true') ?? false,
     },
   ),
-  attack('CPU loop', 'end = time.process_time() + 1.0\nwhile time.process_time() < end: pass\nreturn True', {
-    limits: { turnMs: 200 },
-    stopped: ['timeout'],
-  }),
+  attack(
+    'CPU loop',
+    'end = time.process_time() + 1.0\nwhile time.process_time() < end: pass\nreturn True',
+    busyTooLong,
+  ),
   attack(
     'CPU loop in a child',
     `if os.fork() == 0:
@@ -56,26 +63,26 @@ return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0`,
     os._exit(0)
 os.wait()
 return True`,
-    { limits: { turnMs: 200 }, stopped: ['timeout'] },
+    busyTooLong,
   ),
-  attack('sleep', 'time.sleep(1.5)\nreturn True', { limits: { turnMs: 100, stallMs: 300 }, stopped: ['timeout'] }),
+  attack('sleep', 'time.sleep(1.5)\nreturn True', idleTooLong),
   {
     name: 'timing out in init',
     source: 'import time\ndef init(o): time.sleep(1.5)\ndef act(o): return {"worked": True}\n',
     limits: { initMs: 300, stallMs: 300 },
     stopped: ['timeout'],
   },
-  attack('ignoring signals', 'for s in (1, 2, 3, 15): signal.signal(s, signal.SIG_IGN)\ntime.sleep(1.5)\nreturn True', {
-    limits: { turnMs: 100, stallMs: 300 },
-    stopped: ['timeout'],
-  }),
+  attack(
+    'ignoring signals',
+    'for s in (1, 2, 3, 15): signal.signal(s, signal.SIG_IGN)\ntime.sleep(1.5)\nreturn True',
+    idleTooLong,
+  ),
   attack('stdout flood', 'for i in range(80): os.write(1, b"x" * 100_000)\nreturn True', { stopped: ['flood'] }),
   attack('stderr flood', 'for i in range(80): os.write(2, b"x" * 100_000)\nreturn True', { stopped: ['flood'] }),
   {
     name: 'huge reply',
     source: 'def act(o): return "x" * 8_000_000\n',
-    stopped: ['reply_too_large'],
-    worked: ({ reply }) => typeof reply === 'string' && reply.length === 8_000_000,
+    ...hugeReply(8_000_000),
   },
   attack('a line without an end on the protocol', 'for i in range(80): os.write(4, b"x" * 100_000)\nreturn True', {
     stopped: ['reply_too_large'],
@@ -101,21 +108,17 @@ const files: Attack[] = [
   attack("another agent's files", 'return open(o["neighbourFile"]).read() == "mine"', {
     neighbour: python('open(o["neighbourFile"], "w").write("mine")\nreturn True'),
   }),
-  attack('writing outside', 'open(o["outsideFile"], "w").write("x")\nreturn True', {
-    worked: (_, world) => world.taken(),
-  }),
+  attack('writing outside', 'open(o["outsideFile"], "w").write("x")\nreturn True', writesOutside),
   attack(
     'writing through a symlink',
     'os.symlink(o["outsideFile"], "link")\nopen("link", "w").write("x")\nreturn True',
-    { worked: (_, world) => world.taken() },
+    writesOutside,
   ),
   attack('reading through a symlink', 'os.symlink(o["secretFile"], "link")\nreturn open("link").read()'),
   attack(
     'reading through a hard link',
     'os.link(o["secretFile"], os.path.dirname(o["outsideFile"]) + "/taken")\nreturn True',
-    {
-      worked: (_, world) => world.taken(),
-    },
+    writesOutside,
   ),
   attack(
     'overwriting its interpreter',
@@ -144,15 +147,9 @@ return held`,
 
 const processes: Attack[] = [
   attack("another process's environment", 'return open(f"/proc/{o[\'victimPid\']}/environ").read()'),
-  attack('signals to the host', 'os.kill(o["hostPid"], signal.SIGUSR2)\ntime.sleep(0.1)\nreturn True', {
-    worked: (_, world) => world.heard('signal'),
-    afterMs: 50,
-    alone: true,
-  }),
+  attack('signals to the host', 'os.kill(o["hostPid"], signal.SIGUSR2)\ntime.sleep(0.1)\nreturn True', signalsUs),
   attack('signals to the parent', 'os.kill(os.getppid(), signal.SIGUSR2)\ntime.sleep(0.1)\nreturn True', {
-    worked: (_, world) => world.heard('signal'),
-    afterMs: 50,
-    alone: true,
+    ...signalsUs,
     stopped: ['answered', 'crash'],
   }),
   attack('signals to another process', 'os.kill(o["victimPid"], 0)\nreturn True'),
@@ -223,13 +220,7 @@ return False`,
   attack('names of the network', 'return len(os.listdir("/sys/class/net")) > 0'),
 ];
 
-const probes: Attack[] = places.map(({ path, write }) =>
-  attack(
-    `${write ? 'opening for writing' : 'opening'} ${path}`,
-    `os.open("${path}", os.O_${write ? 'WRONLY' : 'RDONLY'} | os.O_NONBLOCK)\nreturn True`,
-    { optional: true },
-  ),
-);
+const probes = probesBy(attack, (path, flag) => `os.open("${path}", os.${flag} | os.O_NONBLOCK)\nreturn True`);
 
 const imitations: Attack[] = [
   attack('an answer before the question', 'os.write(4, b"t R{\\"worked\\": true}\\n")\ntime.sleep(0.5)\nreturn False', {
@@ -242,11 +233,7 @@ const imitations: Attack[] = [
     'an answer printed',
     'sys.stdout.write("t R{\\"worked\\": true}\\n")\nsys.stdout.flush()\ntime.sleep(0.5)\nreturn False',
   ),
-  ...forgeries.map(({ name, json }) => ({
-    name,
-    match: true,
-    source: `import json\ndef act(o): return json.loads(${JSON.stringify(json)})\n`,
-  })),
+  ...forgedBy((json) => `import json\ndef act(o): return json.loads(${JSON.stringify(json)})\n`),
 ];
 
 /** The relay has to listen, and to have a socket; on a loopback device of its own both lead nowhere. */
@@ -259,7 +246,7 @@ export const pythonAttacks: readonly Attack[] = [
   ...network,
   ...probes,
   ...imitations,
-  ...syscallAttacks(python),
+  ...syscallAttacks,
   ...network.filter(({ name }) => !allowedWithEgress.has(name)).map(withEgress),
   ...egressAttacks,
 ];

@@ -14,7 +14,7 @@ import { control } from './control.js';
 import { nodeAttacks } from './node.js';
 import { pythonAttacks } from './python.js';
 import { wasmAttacks } from './wasm.js';
-import { World } from './world.js';
+import { createWorld, type World } from './world.js';
 
 interface Target {
   readonly name: string;
@@ -68,14 +68,9 @@ async function attackOnce(driver: Driver, runtime: Runtime, attack: Attack, worl
     bare = await play(() => control(runtime, attack, world));
   }
   if (!bare.got) {
-    const said = JSON.stringify(bare.seen.reply ?? bare.seen.fault);
-    const missing = absent(bare.seen) || attack.optional === true;
-    return {
-      driver: driver.name,
-      attack: attack.name,
-      verdict: missing ? 'absent' : 'NO CONTROL',
-      detail: said.slice(0, 200),
-    };
+    const verdict = absent(bare.seen) || attack.optional ? 'absent' : 'NO CONTROL';
+    const detail = JSON.stringify(bare.seen.reply ?? bare.seen.fault).slice(0, 200);
+    return { driver: driver.name, attack: attack.name, verdict, detail };
   }
   const { seen, got } = await play(() => strike(driver, attack, world));
   return judge(driver.name, attack, got, seen);
@@ -88,7 +83,7 @@ const workers = 4;
 export async function attackDriver(target: Target, onResult: (result: Result) => void = () => {}): Promise<Result[]> {
   const [driver, runtime] = [await target.open(), await target.runtime()];
   const secret = `secret-${randomBytes(12).toString('hex')}`;
-  const worlds = await Promise.all(Array.from({ length: workers }, () => World.create(secret)));
+  const worlds = await Promise.all(Array.from({ length: workers }, () => createWorld(secret)));
   const results: Result[] = [];
   const work = async (queue: Attack[], world: World): Promise<void> => {
     for (let attack = queue.shift(); attack; attack = queue.shift()) {

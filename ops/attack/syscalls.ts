@@ -1,5 +1,8 @@
 import { arch } from 'node:process';
 import type { Attack } from './attack.js';
+import { attacksIn, python } from './common.js';
+
+const attack = attacksIn(python);
 
 /**
  * System calls that no agent may make, with arguments that do no harm where nothing stops them: they ask, or fail for
@@ -83,30 +86,6 @@ const argued: readonly (readonly [name: string, x64: number, arm64: number, args
   ['a pair of network sockets', 53, 199, '2, 1, 0, bad'],
 ];
 
-/** An attack that reaches the kernel's own code for a call, even to be told that its arguments are bad, has worked. */
-export function syscallAttacks(python: (body: string) => string): Attack[] {
-  const all = [...calls, ...argued].flatMap(([name, x64, arm64, args]) => {
-    const number = arch === 'arm64' ? arm64 : x64;
-    return number === undefined ? [] : [{ name: `syscall ${name}`, source: python(body(number, args)) }];
-  });
-  if (arch !== 'x64') return all;
-  return [
-    ...all,
-    {
-      name: 'system calls of another architecture',
-      source: python(`import mmap
-page = mmap.mmap(-1, 4096, prot=7)
-page.write(bytes.fromhex("b814000000cd80c3"))
-call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
-return call() == os.getpid()`),
-      stopped: ['crash'],
-    },
-    { name: 'nested user namespace', source: python('return ctypes.CDLL(None).unshare(0x10000000) == 0') },
-    { name: 'nested mount namespace', source: python('return ctypes.CDLL(None).unshare(0x20000) == 0') },
-    { name: 'nested network namespace', source: python('return ctypes.CDLL(None).unshare(0x40000000) == 0') },
-  ];
-}
-
 /** EPERM is the filter's answer and ENOSYS that of a kernel without the call, or of the filter where it says so. */
 const body = (number: number, args: string): string => `import errno
 libc = ctypes.CDLL(None, use_errno=True)
@@ -116,3 +95,26 @@ result = libc.syscall(ctypes.c_long(${number}), *wide)
 code = ctypes.get_errno() if result == -1 else 0
 if code == errno.ENOSYS: return {"absent": True}
 return code != errno.EPERM`;
+
+const bare = [...calls, ...argued].flatMap(([name, x64, arm64, args]) => {
+  const number = arch === 'arm64' ? arm64 : x64;
+  return number === undefined ? [] : [attack(`syscall ${name}`, body(number, args))];
+});
+
+const ofIntel = [
+  attack(
+    'system calls of another architecture',
+    `import mmap
+page = mmap.mmap(-1, 4096, prot=7)
+page.write(bytes.fromhex("b814000000cd80c3"))
+call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+return call() == os.getpid()`,
+    { stopped: ['crash'] },
+  ),
+  attack('nested user namespace', 'return ctypes.CDLL(None).unshare(0x10000000) == 0'),
+  attack('nested mount namespace', 'return ctypes.CDLL(None).unshare(0x20000) == 0'),
+  attack('nested network namespace', 'return ctypes.CDLL(None).unshare(0x40000000) == 0'),
+];
+
+/** An attack that reaches the kernel's own code for a call, even to be told that its arguments are bad, has worked. */
+export const syscallAttacks: readonly Attack[] = [...bare, ...(arch === 'x64' ? ofIntel : [])];

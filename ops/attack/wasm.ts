@@ -1,11 +1,7 @@
 import type { Attack } from './attack.js';
-import { attemptOf, forgeries } from './common.js';
+import { attacksIn, attemptOf, forgedBy, hugeReply, signalsUs, writesOutside } from './common.js';
 
-const attack = (name: string, body: string, rest: Partial<Attack> = {}): Attack => ({
-  name,
-  source: attemptOf(body),
-  ...rest,
-});
+const attack = attacksIn(attemptOf);
 
 /** Ways to time, to threads, to machine code, to the network or to the process: an engine alone has none of them. */
 const globals = (
@@ -16,14 +12,10 @@ const globals = (
   .split(' ')
   .map((name) => attack(`the global ${name}`, `return typeof ${name} !== 'undefined';`));
 
-const viaProcess: [name: string, body: string, rest?: Partial<Attack>][] = [
+const viaProcess: Parameters<typeof attack>[] = [
   ['reading a file of the host', 'return require("node:fs").readFileSync(o.secretFile, "utf8");'],
   ['reading /etc/shadow', 'return require("node:fs").readFileSync("/etc/shadow", "utf8").startsWith("root:");'],
-  [
-    'writing outside',
-    'require("node:fs").writeFileSync(o.outsideFile, "x"); return true;',
-    { worked: (_, world) => world.taken() },
-  ],
+  ['writing outside', 'require("node:fs").writeFileSync(o.outsideFile, "x"); return true;', writesOutside],
   ['the environment', 'return process.env.AGON_ATTACK_SECRET;'],
   [
     'starting a shell',
@@ -39,11 +31,7 @@ const viaProcess: [name: string, body: string, rest?: Partial<Attack>][] = [
     `return new Promise((resolve, reject) => require('node:net').connect(o.unixPath)
        .on('data', (data) => resolve(String(data))).on('error', reject));`,
   ],
-  [
-    'signals to the host',
-    'process.kill(o.hostPid, "SIGUSR2"); return true;',
-    { worked: (_, world) => world.heard('signal'), afterMs: 50, alone: true },
-  ],
+  ['signals to the host', 'process.kill(o.hostPid, "SIGUSR2"); return true;', signalsUs],
   ['native bindings', 'return typeof process.binding("fs") === "object";'],
   ['a module by import()', 'return (await import("node:fs")).readFileSync(o.secretFile, "utf8");'],
 ];
@@ -120,8 +108,7 @@ const resources: Attack[] = [
   {
     name: 'huge reply',
     source: 'const act = () => "x".repeat(8e6);',
-    stopped: ['reply_too_large'],
-    worked: ({ reply }) => typeof reply === 'string' && reply.length === 8e6,
+    ...hugeReply(8e6),
   },
   attack('console flood', 'for (let i = 0; i < 100; i += 1) console.log("x".repeat(1e4)); return true;', {
     worked: ({ log }) => log.length > 64 * 1024,
@@ -137,7 +124,7 @@ const imitations: Attack[] = [
       worked: ({ reply }) => JSON.stringify(reply) === '{"worked":true}',
     },
   ),
-  ...forgeries.map(({ name, json }) => ({ name, match: true, source: `const act = () => (${json});` })),
+  ...forgedBy((json) => `const act = () => (${json});`),
 ];
 
 const staticImport: Attack = {
@@ -148,7 +135,7 @@ const staticImport: Attack = {
 
 export const wasmAttacks: readonly Attack[] = [
   ...globals,
-  ...viaProcess.map(([name, body, rest]) => attack(name, body, rest)),
+  ...viaProcess.map((each) => attack(...each)),
   staticImport,
   ...escapes.map(([name, body]) =>
     attack(

@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { createSocket, type Socket } from 'node:dgram';
+import { createSocket } from 'node:dgram';
 import {
   chmodSync,
   existsSync,
@@ -15,8 +15,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EgressDoor } from '../../sandbox-runner/index.js';
-import { type EgressSite, egressSite } from './egress.js';
+import { egressSite } from './egress.js';
 
 /** What an attacker is told. It knows where everything is; only the secret itself it has to find. */
 export interface Facts {
@@ -36,143 +35,112 @@ export interface Facts {
   readonly victimPid: number;
 }
 
+export type World = Awaited<ReturnType<typeof createWorld>>;
+
 /**
  * Things of the host that are worth attacking, all of them ours: a secret file, a folder that anybody may write to, a
  * process with a secret in its environment, and servers that hear whoever reaches them.
  */
-export class World {
-  readonly secret: string;
-  readonly facts: Facts;
-  private readonly folder: string;
-  private readonly victim: ChildProcess;
-  private readonly servers: readonly (Server | Socket)[];
-  private readonly site: EgressSite;
-  private heardKinds = new Set<string>();
-  private readonly onSignal = (): void => {
-    this.heardKinds.add('signal');
+export async function createWorld(secret: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'agon-attack-'));
+  // Open to everybody on purpose: only the sandbox may be what keeps an agent out.
+  chmodSync(folder, 0o755);
+  mkdirSync(join(folder, 'open'));
+  chmodSync(join(folder, 'open'), 0o777);
+  writeFileSync(join(folder, 'secret'), secret, { mode: 0o644 });
+  writeFileSync(join(folder, 'host_secret.mjs'), `export default '${secret}';`, { mode: 0o644 });
+  writeFileSync(join(folder, 'host_secret.cjs'), `module.exports = '${secret}';`, { mode: 0o644 });
+  writeFileSync(join(folder, 'host_secret.py'), `SECRET = '${secret}'`, { mode: 0o644 });
+  const heard = new Set<string>();
+  const mark = randomBytes(8).toString('hex');
+  const abstractName = `agon-attack-${randomBytes(6).toString('hex')}`;
+  const unixPath = join(folder, 'open', 'socket');
+  const tcp = await telling(secret, () => heard.add('tcp'), { port: 0, host: '127.0.0.1' });
+  const unix = await telling(secret, () => heard.add('unix'), { path: unixPath, readableAll: true, writableAll: true });
+  const abstract = await telling(secret, () => heard.add('abstract'), { path: `\0${abstractName}` });
+  const udp = createSocket('udp4');
+  udp.on('message', (_, from) => {
+    heard.add('udp');
+    udp.send(secret, from.port, from.address);
+  });
+  await new Promise<void>((resolve) => udp.bind(0, '127.0.0.1', resolve));
+  const { port: tcpPort } = tcp.address() as AddressInfo;
+  const site = await egressSite(tcpPort, secret);
+  const victim = spawn('/bin/sleep', ['600'], { env: { SECRET: secret }, stdio: 'ignore' });
+  const facts: Facts = {
+    mark,
+    secretFile: join(folder, 'secret'),
+    moduleFolder: folder,
+    outsideFile: join(folder, 'open', 'taken'),
+    neighbourFile: join('/tmp', `agon-neighbour-${mark}`),
+    tcpPort,
+    udpPort: udp.address().port,
+    unixPath,
+    abstractName,
+    welcomePort: site.welcomePort,
+    proxyPort: site.proxyPort,
+    hostPid: process.pid,
+    victimPid: victim.pid ?? 0,
   };
-
-  private constructor(
-    folder: string,
-    secret: string,
-    servers: readonly (Server | Socket)[],
-    site: EgressSite,
-    heard: Set<string>,
-  ) {
-    this.site = site;
-    this.secret = secret;
-    this.folder = folder;
-    this.servers = servers;
-    this.heardKinds = heard;
-    this.victim = spawn('/bin/sleep', ['600'], { env: { SECRET: secret }, stdio: 'ignore' });
-    const mark = randomBytes(8).toString('hex');
-    const [tcp, unix, abstract, udp] = servers;
-    const port = (server: Server | Socket | undefined) => (server?.address() as AddressInfo | undefined)?.port ?? 0;
-    this.facts = {
-      mark,
-      secretFile: join(folder, 'secret'),
-      moduleFolder: folder,
-      outsideFile: join(folder, 'open', 'taken'),
-      neighbourFile: join('/tmp', `agon-neighbour-${mark}`),
-      tcpPort: port(tcp),
-      udpPort: port(udp),
-      unixPath: String((unix as Server).address()),
-      abstractName: String((abstract as Server).address()).replace(/^\0/, ''),
-      welcomePort: site.welcomePort,
-      proxyPort: site.proxyPort,
-      hostPid: process.pid,
-      victimPid: this.victim.pid ?? 0,
-    };
-    process.on('SIGUSR2', this.onSignal);
-    process.env.AGON_ATTACK_SECRET = secret;
-  }
-
-  static async create(secret: string): Promise<World> {
-    const folder = mkdtempSync(join(tmpdir(), 'agon-attack-'));
-    // Open to everybody on purpose: only the sandbox may be what keeps an agent out.
-    chmodSync(folder, 0o755);
-    mkdirSync(join(folder, 'open'));
-    chmodSync(join(folder, 'open'), 0o777);
-    writeFileSync(join(folder, 'secret'), secret, { mode: 0o644 });
-    writeFileSync(join(folder, 'host_secret.mjs'), `export default '${secret}';`, { mode: 0o644 });
-    writeFileSync(join(folder, 'host_secret.cjs'), `module.exports = '${secret}';`, { mode: 0o644 });
-    writeFileSync(join(folder, 'host_secret.py'), `SECRET = '${secret}'`, { mode: 0o644 });
-    const heard = new Set<string>();
-    const listener = (name: string) =>
-      createServer((socket) => socket.on('error', () => {}).end(secret, () => heard.add(name)));
-    const listen = (server: Server, at: object) =>
-      new Promise<Server>((resolve, reject) => server.once('error', reject).listen(at, () => resolve(server)));
-    const udp = createSocket('udp4');
-    udp.on('message', (_, from) => {
-      heard.add('udp');
-      udp.send(secret, from.port, from.address);
-    });
-    await new Promise<void>((resolve) => udp.bind(0, '127.0.0.1', resolve));
-    const unixPath = join(folder, 'open', 'socket');
-    const tcp = await listen(listener('tcp'), { port: 0, host: '127.0.0.1' });
-    const servers = [
-      tcp,
-      await listen(listener('unix'), { path: unixPath, readableAll: true, writableAll: true }),
-      await listen(listener('abstract'), { path: `\0agon-attack-${randomBytes(6).toString('hex')}` }),
-      udp,
-    ];
-    const site = await egressSite((tcp.address() as AddressInfo).port, secret);
-    return new World(folder, secret, servers, site, heard);
-  }
-
-  /** A way out for one agent, to a host that says welcome. */
-  door(seat: number): Promise<EgressDoor> {
-    return this.site.door(seat);
-  }
-
-  heard(what: string): boolean {
-    return this.heardKinds.has(what);
-  }
-
-  taken(): boolean {
-    return existsSync(this.facts.outsideFile);
-  }
+  const onSignal = () => heard.add('signal');
+  process.on('SIGUSR2', onSignal);
+  process.env.AGON_ATTACK_SECRET = secret;
 
   /** Processes of this machine that carry the mark in their command line. */
-  orphans(): number[] {
-    return readdirSync('/proc')
+  const orphans = (): number[] =>
+    readdirSync('/proc')
       .map(Number)
-      .filter((pid) => {
-        try {
-          return (
-            pid > 0 &&
-            pid !== process.pid &&
-            readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`orphan-${this.facts.mark}`)
-          );
-        } catch {
-          return false;
-        }
-      });
-  }
+      .filter((pid) => pid > 0 && pid !== process.pid && commandLineOf(pid).includes(`orphan-${mark}`));
 
   /** Forgets what an attack has done, so that the next one is judged alone. */
-  async settle(): Promise<void> {
-    for (const pid of this.orphans()) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // It ended by itself.
-      }
-    }
+  const settle = async (): Promise<void> => {
+    for (const pid of orphans()) endProcess(pid);
     await sleep(0);
-    await this.site.settle();
-    this.heardKinds.clear();
-    for (const file of [this.facts.outsideFile, this.facts.neighbourFile])
-      rmSync(file, { force: true, recursive: true });
-  }
+    await site.settle();
+    heard.clear();
+    for (const file of [facts.outsideFile, facts.neighbourFile]) rmSync(file, { force: true, recursive: true });
+  };
 
-  async close(): Promise<void> {
-    await this.settle();
-    this.victim.kill('SIGKILL');
-    process.off('SIGUSR2', this.onSignal);
-    delete process.env.AGON_ATTACK_SECRET;
-    await this.site.close();
-    for (const server of this.servers) server.close();
-    rmSync(this.folder, { recursive: true, force: true });
+  return {
+    secret,
+    facts,
+    orphans,
+    settle,
+    heard: (what: string): boolean => heard.has(what),
+    taken: (): boolean => existsSync(facts.outsideFile),
+    /** A way out for one agent, to a host that says welcome. */
+    egressFor: site.egressFor,
+    close: async (): Promise<void> => {
+      await settle();
+      victim.kill('SIGKILL');
+      process.off('SIGUSR2', onSignal);
+      delete process.env.AGON_ATTACK_SECRET;
+      await site.close();
+      for (const server of [tcp, unix, abstract, udp]) server.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A server that tells the secret to whoever connects. */
+const telling = (secret: string, onHeard: () => void, at: object): Promise<Server> => {
+  const server = createServer((socket) => socket.on('error', () => {}).end(secret, onHeard));
+  return new Promise((resolve, reject) => server.once('error', reject).listen(at, () => resolve(server)));
+};
+
+/** Nothing of a process that has ended meanwhile. */
+function commandLineOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It ended by itself.
   }
 }

@@ -1,16 +1,16 @@
+import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
-import { execPath } from 'node:process';
 import { feed } from '../../projections/analytics/feed.js';
+import { rowOf } from '../../projections/analytics/row.js';
+import { openChdb } from '../../projections/sinks/chdb.js';
 import { ClickHouseSink, clickHouseAt } from '../../projections/sinks/clickhouse.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { invariant } from '../../services/kernel/index.js';
-import { compiled } from '../../services/runtime/package.js';
 import { ChdbEngine } from '../engines/chdb.js';
 import { raceCharts } from './charts.js';
-import { startChild } from './child.js';
-import { withFolder } from './folders.js';
-import { writeHistory } from './history.js';
-import { type BenchOptions, type Contender, figures, type Report, race, ratio, thousands } from './rounds.js';
+import { type Child, startContender } from './child.js';
+import { withHistory } from './history.js';
+import { type BenchOptions, compare, perSecond, type Report, scaled, thousands } from './rounds.js';
 
 const EVENTS = 200_000;
 const BATCH = 20_000;
@@ -20,33 +20,26 @@ const ROWS = 10_000_000;
  * Taking the log in, checkpoint included, against the bare engine that is given the same batches, encoded beforehand, in
  * its own process; and the eight charts over ten million events, against the same rows in PostgreSQL.
  */
-export async function analytics(options: BenchOptions): Promise<Report> {
-  return withFolder(async (folder) => {
-    const log = join(folder, 'log');
-    const store = await LmdbEventStore.open(log);
-    const count = await writeHistory(store, options.quick ? EVENTS / 20 : EVENTS);
-    options.progress(`${thousands(count)} events written`);
+export function analytics(options: BenchOptions): Promise<Report> {
+  return withHistory(EVENTS, options, async ({ store, path, folder, count }) => {
     const engine = new ChdbEngine(join(folder, 'ours'));
-    const bare = startChild(execPath, [
-      compiled(import.meta.url, './inserter.js'),
-      log,
-      join(folder, 'bare'),
-      `${BATCH}`,
-    ]);
+    const bare = startContender('inserter', path, join(folder, 'bare'), `${BATCH}`);
     try {
       await engine.ensure();
-      const contenders: Contender[] = [
-        { name: 'feed', run: takeIn(engine, store, count) },
-        { name: 'chdb', run: () => bare.round('views') },
-        { name: 'chdb, wide table alone', run: () => bare.round('table') },
-      ];
-      const measured = await race(contenders, options);
+      const contenders = {
+        feed: takeIn(engine, store, count),
+        chdb: () => bare.round('views'),
+        'chdb, wide table alone': () => bare.round('table'),
+      };
+      const compared = await compare(contenders, options, {
+        chdb: ['feed', 'chdb'],
+        wideTable: ['feed', 'chdb, wide table alone'],
+      });
       await bare.stop();
-      const times = await raceCharts(engine, store, options.quick ? ROWS / 20 : ROWS, options);
+      const times = await raceCharts(engine, store, scaled(options, ROWS, 20), options);
       const slower = Object.entries(times).filter(([, { clickhouseMs, postgresMs }]) => clickhouseMs > postgresMs);
       return {
-        results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
-        ratios: { chdb: ratio(measured, 'feed', 'chdb'), wideTable: ratio(measured, 'feed', 'chdb, wide table alone') },
+        ...compared,
         targets: { chdb: 0.7 },
         times,
         notes: [
@@ -57,7 +50,6 @@ export async function analytics(options: BenchOptions): Promise<Report> {
       };
     } finally {
       await engine.stop();
-      await store.close();
     }
   });
 }
@@ -68,14 +60,64 @@ function takeIn(engine: ChdbEngine, log: LmdbEventStore, count: number): () => P
   return async () => {
     const sink = new ClickHouseSink(clickHouseAt(engine.writerUrl), `round_${round++}`);
     await sink.migrate();
-    const startedMs = performance.now();
-    await feed({ log, connect: async () => sink, batchEvents: BATCH, once: true }).done;
-    const ms = performance.now() - startedMs;
+    const options = { log, connect: async () => sink, batchEvents: BATCH, once: true };
+    const speed = await perSecond(count, () => feed(options).done);
     invariant((await sink.checkpoint()) === count, 'Not every event was taken in.');
     await sink.execute(`DROP DATABASE ${sink.database}`);
     await sink.close();
-    return (count / ms) * 1000;
+    return speed;
   };
+}
+
+/**
+ * In a process of its own: the bare engine, and batches that were encoded beforehand. An order names the tables: all of
+ * them, or the wide one alone.
+ */
+export async function inserter([log = '', folder = '', batchEvents = '']: string[]): Promise<Child> {
+  // As the arena's own engine runs: after matches and commands.
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  const { batches, count } = await encoded(log, Number(batchEvents));
+  const client = (await openChdb())(folder);
+  let round = 0;
+  return {
+    round: async (order) => {
+      const database = `round_${round++}`;
+      await new ClickHouseSink(client, database).migrate();
+      if (order === 'table') {
+        const views = await client.query({
+          query: `SHOW TABLES FROM ${database} LIKE '%_view'`,
+          format: 'JSONEachRow',
+        });
+        for (const { name } of await views.json<{ name: string }>())
+          await client.command({ query: `DROP VIEW ${database}.${name}` });
+      }
+      const speed = await perSecond(count, async () => {
+        for (const batch of batches) {
+          await client.command({ query: `INSERT INTO ${database}.events FORMAT JSONEachRow\n${batch}` });
+        }
+      });
+      await client.command({ query: `DROP DATABASE ${database}` });
+      return speed;
+    },
+    stop: () => client.close(),
+  };
+}
+
+async function encoded(log: string, size: number): Promise<{ batches: string[]; count: number }> {
+  const store = await LmdbEventStore.open(log, { readOnly: true });
+  const batches: string[] = [];
+  const lines: string[] = [];
+  let after = 0;
+  for (;;) {
+    const page = await store.readAll({ after, limit: 10_000 });
+    for (const event of page) lines.push(JSON.stringify(rowOf(event)));
+    const last = page.at(-1);
+    if (lines.length >= size || (!last && lines.length > 0)) batches.push(lines.splice(0, size).join('\n'));
+    if (!last && lines.length === 0) break;
+    after = last?.position ?? after;
+  }
+  await store.close();
+  return { batches, count: after };
 }
 
 function chartTable(times: NonNullable<Report['times']>): string {

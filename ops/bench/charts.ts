@@ -7,8 +7,7 @@ import { ClickHouseSink, clickHouseAt } from '../../projections/sinks/clickhouse
 import type { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { invariant } from '../../services/kernel/index.js';
 import type { ChdbEngine } from '../engines/chdb.js';
-import { startPostgres } from '../engines/postgres.js';
-import { withFolder } from './folders.js';
+import { withPostgres } from '../harness/folders.js';
 import { type BenchOptions, figures, type Report, thousands } from './rounds.js';
 
 const CHART_ROUNDS = 3;
@@ -96,33 +95,30 @@ export async function raceCharts(
   await multiply(sink, await log.lastPosition(), events);
   const [total] = await sink.query<{ n: string }>('SELECT count() AS n FROM events');
   options.progress(`${thousands(Number(total?.n))} events in ClickHouse`);
-  return withFolder(async (folder) => {
-    const server = await startPostgres({ folder });
-    const client = new pg.Client({ connectionString: server.url });
+  return withPostgres(async (url, folder) => {
+    const client = new pg.Client({ connectionString: url });
     try {
       await client.connect();
       await copyAll(engine, client, join(folder, 'copy'), options);
       await client.query("SET work_mem = '256MB'");
       const times: Record<string, { clickhouseMs: number; postgresMs: number }> = {};
       for (const name of Object.keys(charts) as ChartName[]) {
-        times[name] = await timesOf(name, sink, client, CHART_ROUNDS);
-        options.progress(
-          `${name}  ${times[name].clickhouseMs.toFixed(0)} ms  PostgreSQL ${times[name].postgresMs.toFixed(0)} ms`,
-        );
+        const { clickhouseMs, postgresMs } = await timesOf(name, sink, client);
+        times[name] = { clickhouseMs, postgresMs };
+        options.progress(`${name}  ${clickhouseMs.toFixed(0)} ms  PostgreSQL ${postgresMs.toFixed(0)} ms`);
       }
       return times;
     } finally {
       await client.end();
-      await server.stop();
       await sink.close();
     }
   });
 }
 
-async function timesOf(name: ChartName, sink: ClickHouseSink, client: pg.Client, rounds: number) {
+async function timesOf(name: ChartName, sink: ClickHouseSink, client: pg.Client) {
   const ours: number[] = [];
   const theirs: number[] = [];
-  for (let round = 0; round <= rounds; round++) {
+  for (let round = 0; round <= CHART_ROUNDS; round++) {
     const startedMs = performance.now();
     const rows = await sink.query<Record<string, unknown>>(charts[name].sql, ALWAYS);
     const betweenMs = performance.now();

@@ -1,27 +1,49 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
 import { AgonError } from '../../services/kernel/index.js';
+import { compiled, nodeFlags } from '../../services/runtime/package.js';
+import type { ContenderName } from './contender.js';
 
-/** A contender in a process of its own: a line in is an order, a line out is how many a second it managed. */
+/** A process that answers lines: a line in is an order, a line out is a number. */
 export interface Child {
-  round(order: string): Promise<number>;
+  round(order?: string): Promise<number>;
   stop(): Promise<void>;
 }
 
-export function startChild(file: string, args: readonly string[]): Child {
-  const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+/** Starts one of our own contenders, so that it works in nobody else's memory. */
+export const startContender = (name: ContenderName, ...args: readonly string[]): Child =>
+  startChild(execPath, [...nodeFlags, compiled(import.meta.url, './contender.js'), name, ...args]);
+
+interface Talk extends Child {
+  /** The next line that it says. */
+  line(): Promise<string>;
+}
+
+/** It ends when its input does, or by the signal that it needs. */
+export function startChild(
+  file: string,
+  args: readonly string[],
+  options: { env?: NodeJS.ProcessEnv; quiet?: boolean; signal?: NodeJS.Signals } = {},
+): Talk {
+  const child = spawn(file, args, { env: options.env, stdio: ['pipe', 'pipe', options.quiet ? 'ignore' : 'inherit'] });
   const closed = once(child, 'close');
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const line = async (): Promise<string> => {
+    const { value } = await lines.next();
+    if (value === undefined) throw new AgonError('BENCH.CHILD_ENDED', `${file} ${args.join(' ')} has ended.`);
+    return value;
+  };
   return {
-    round: async (order) => {
+    line,
+    round: async (order = '') => {
       child.stdin.write(`${order}\n`);
-      const { value } = await answers.next();
-      if (value === undefined) throw new AgonError('BENCH.CHILD_ENDED', `${file} ${args.join(' ')} has ended.`);
-      return Number(value);
+      return Number(await line());
     },
     stop: async () => {
       child.stdin.end();
+      if (options.signal) child.kill(options.signal);
       await closed;
     },
   };

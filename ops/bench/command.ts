@@ -9,8 +9,8 @@ import {
   storeLimits,
 } from '../../services/kernel/index.js';
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
-import { withFolder } from './folders.js';
-import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';
+import { withFolder } from '../harness/folders.js';
+import { type BenchOptions, compare, type Report, scaled } from './rounds.js';
 import { drive } from './workload.js';
 
 const STREAMS = 64;
@@ -19,42 +19,30 @@ const OPERATOR = { id: 'ada', role: 'operator' } as const;
 
 /** The whole write path, from a command to its acknowledgement, against appending the events it ends in. */
 export async function command(options: BenchOptions): Promise<Report> {
-  const perStream = (options.quick ? COMMANDS / 10 : COMMANDS) / STREAMS;
+  const perStream = scaled(options, COMMANDS) / STREAMS;
   const inputs = Array.from({ length: STREAMS }, () => Array.from({ length: perStream }, (_, i) => i));
   const commands = inputs.map((numbers, stream) => numbers.map((i) => grant(stream, i)));
   const events = await sealedBy(commands);
-  const measured = await race(
-    [
-      {
-        name: 'handle',
-        run: () =>
-          withStore((store) => {
-            const handle = createHandle({ store });
-            return drive(commands, (command) => handle(wallet, command));
-          }),
-      },
-      {
-        name: 'parse and handle',
-        run: () =>
-          withStore((store) => {
-            const handle = createHandle({ store });
-            return drive(inputs, (i, stream) => handle(wallet, grant(stream, i)));
-          }),
-      },
-      {
-        name: 'append',
-        run: () =>
-          withStore((store) => drive(events, (event) => store.append(event.stream, event.revision - 1, [event]))),
-      },
-    ],
-    options,
-  );
+  const contenders = {
+    handle: () =>
+      withStore((store) => {
+        const handle = createHandle({ store });
+        return drive(commands, (command) => handle(wallet, command));
+      }),
+    'parse and handle': () =>
+      withStore((store) => {
+        const handle = createHandle({ store });
+        return drive(inputs, (i, stream) => handle(wallet, grant(stream, i)));
+      }),
+    append: () =>
+      withStore((store) => drive(events, (event) => store.append(event.stream, event.revision - 1, [event]))),
+  };
+  const compared = await compare(contenders, options, {
+    append: ['handle', 'append'],
+    'append, with parsing': ['parse and handle', 'append'],
+  });
   return {
-    results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
-    ratios: {
-      append: ratio(measured, 'handle', 'append'),
-      'append, with parsing': ratio(measured, 'parse and handle', 'append'),
-    },
+    ...compared,
     targets: { append: 0.5 },
     notes: [
       'GrantCredits on 64 wallets, 64 in flight. handle() gets commands that are made already; with parsing, the input ' +

@@ -1,7 +1,6 @@
-import { join } from 'node:path';
 import pg from 'pg';
 import type { SealedEvent } from '../../services/kernel/index.js';
-import { startPostgres } from '../engines/postgres.js';
+import { runSql, withPostgres } from '../harness/folders.js';
 import type { Log } from './logs.js';
 import { loadPeer } from './peers.js';
 
@@ -20,36 +19,25 @@ type Open = (url: string, options: { connectionOptions: { pool: pg.Pool } }) => 
 /** Connections of emmett's pool: more than this was not faster on two cores. */
 const CONNECTIONS = 16;
 
-export interface Emmett {
-  open(): Promise<Log>;
-  stop(): Promise<void>;
-}
-
 /** emmett-postgresql on a PostgreSQL of its own, with the durability that the others have. */
-export async function startEmmett(folder: string): Promise<Emmett> {
-  const postgres = await startPostgres({ folder: join(folder, 'postgres') });
-  // The arena's PostgreSQL holds derived rows and may commit lazily; an event store may not.
-  await query(postgres.url, 'ALTER DATABASE postgres SET synchronous_commit = on');
+export function withEmmett<T>(use: (open: () => Promise<Log>) => Promise<T>): Promise<T> {
   const { getPostgreSQLEventStore } = loadPeer<{ getPostgreSQLEventStore: Open }>('@event-driven-io/emmett-postgresql');
-  const open = async (): Promise<Log> => {
-    await query(postgres.url, 'DROP SCHEMA public CASCADE; CREATE SCHEMA public');
-    const pool = new pg.Pool({ connectionString: postgres.url, max: CONNECTIONS });
-    const store = getPostgreSQLEventStore(postgres.url, { connectionOptions: { pool } });
-    await store.schema.migrate();
-    return {
-      append: ({ stream, revision, type, data, ...metadata }: SealedEvent) =>
-        store.appendToStream(stream, [{ type, data, metadata }], { expectedStreamVersion: BigInt(revision) }),
-      close: async () => {
-        await store.close();
-        await pool.end();
-      },
-    };
-  };
-  return { open, stop: () => postgres.stop() };
-}
-
-async function query(url: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query(sql).finally(() => client.end());
+  return withPostgres(async (url) => {
+    // The arena's PostgreSQL holds derived rows and may commit lazily; an event store may not.
+    await runSql(url, 'ALTER DATABASE postgres SET synchronous_commit = on');
+    return use(async () => {
+      await runSql(url, 'DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+      const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
+      const store = getPostgreSQLEventStore(url, { connectionOptions: { pool } });
+      await store.schema.migrate();
+      return {
+        append: ({ stream, revision, type, data, ...metadata }: SealedEvent) =>
+          store.appendToStream(stream, [{ type, data, metadata }], { expectedStreamVersion: BigInt(revision) }),
+        close: async () => {
+          await store.close();
+          await pool.end();
+        },
+      };
+    });
+  });
 }

@@ -1,45 +1,64 @@
+import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
-import { execPath } from 'node:process';
+import { stderr } from 'node:process';
 import db, { type JSONType } from '@eventstore/db-client';
+import { check, isOwn } from '../../gateway/eventstore/endpoint.js';
+import { serveEventStore } from '../../gateway/eventstore/server.js';
 import { contentId, toWire } from '../../proto/eventstore.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
-import { NO_STREAM, type SealedEvent } from '../../services/kernel/index.js';
-import { packageRoot } from '../../services/runtime/package.js';
-import { type Child, startChild } from './child.js';
-import { withFolder } from './folders.js';
-import { type BenchOptions, type Contender, type Figures, figures, type Report, race, ratio } from './rounds.js';
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { NO_STREAM, randomIds, type SealedEvent, systemClock } from '../../services/kernel/index.js';
+import { withFolder } from '../harness/folders.js';
+import { type Child, startContender } from './child.js';
+import { type BenchOptions, compare, type Report, scaled } from './rounds.js';
 import { drive, walletStreams } from './workload.js';
 
 const IN_FLIGHT = 64;
 const EVENTS = 6_400;
 
 type Streams = readonly (readonly SealedEvent[])[];
+
 /** Appends acknowledged a second: the adapter with all its rules against the official client on its own. */
-export async function eventstore(options: BenchOptions): Promise<Report> {
-  const streams = walletStreams(IN_FLIGHT, options.quick ? EVENTS / 10 : EVENTS);
+export function eventstore(options: BenchOptions): Promise<Report> {
+  const streams = walletStreams(IN_FLIGHT, scaled(options, EVENTS));
   return withFolder(async (folder) => {
-    const file = join(packageRoot, 'dist', 'ops', 'bench', 'eventstore-door.js');
-    const doors = startChild(execPath, [file, folder]);
+    const servers = startContender('eventstore', folder);
+    // Every run gets an empty log behind a server of its own, in the same process.
+    const newServer = async () => `esdb://127.0.0.1:${await servers.round()}?tls=false`;
+    const contenders = {
+      adapter: async () => adapter(await newServer(), streams),
+      client: async () => bare(await newServer(), streams),
+    };
     try {
-      const contenders: Contender[] = [
-        { name: 'adapter', run: () => adapter(doors, streams) },
-        { name: 'client', run: () => bare(doors, streams) },
-      ];
-      const measured = await race(contenders, options);
-      const results: Record<string, Figures> = {};
-      for (const [name, rounds] of measured) results[name] = figures(rounds);
-      return { results, ratios: { client: ratio(measured, 'adapter', 'client') }, targets: { client: 0.8 }, notes };
+      const compared = await compare(contenders, options, { client: ['adapter', 'client'] });
+      return { ...compared, targets: { client: 0.8 }, notes };
     } finally {
-      await doors.stop();
+      await servers.stop();
     }
   });
 }
 
-/** Every run gets an empty log behind a door of its own, in the same process. */
-const newDoor = async (doors: Child) => `esdb://127.0.0.1:${await doors.round('open')}?tls=false`;
+/** In a process of its own: every order asks for an empty log behind a server; the answer is its port. */
+export async function eventStoreServer([folder = '']: string[]): Promise<Child> {
+  let stop = async () => {};
+  const round = async () => {
+    await stop();
+    const store = await LmdbEventStore.open(mkdtempSync(join(folder, 'log-')));
+    const anybody = { actor: { id: 'bench', role: 'operator' }, write: true } as const;
+    const onInternalError = (error: unknown) => void stderr.write(`${String(error)}\n`);
+    const ports = { store, clock: systemClock, ids: randomIds, isOwn, check, accessOf: () => anybody, onInternalError };
+    const server = await serveEventStore(ports, { host: '127.0.0.1', port: 0 });
+    stop = async () => {
+      await server.close();
+      await store.close();
+    };
+    return Number(server.address.split(':')[1]);
+  };
+  return { round, stop: () => stop() };
+}
 
-async function adapter(doors: Child, streams: Streams): Promise<number> {
-  const store = await EventStoreDbStore.open(await newDoor(doors));
+async function adapter(url: string, streams: Streams): Promise<number> {
+  const store = await EventStoreDbStore.open(url);
   try {
     return await drive(streams, (event) => store.append(event.stream, event.revision - 1, [event]));
   } finally {
@@ -48,8 +67,8 @@ async function adapter(doors: Child, streams: Streams): Promise<number> {
 }
 
 /** What the client is given is made beforehand; it only has to send it. */
-async function bare(doors: Child, streams: Streams): Promise<number> {
-  const client = db.EventStoreDBClient.connectionString(await newDoor(doors));
+async function bare(url: string, streams: Streams): Promise<number> {
+  const client = db.EventStoreDBClient.connectionString(url);
   const proposals = streams.map((events) =>
     events.map((event) => {
       const { data, metadata } = toWire(event);

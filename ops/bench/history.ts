@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { arenaEvents } from '../../services/arena/index.js';
 import { type Catalogue, checkedData, type EventStore, type SealedEvent } from '../../services/kernel/index.js';
 import { walletEvents } from '../../services/wallet/index.js';
+import { withFolder } from '../harness/folders.js';
+import { type BenchOptions, scaled, thousands } from './rounds.js';
 import { newEventMeta, StreamWriter } from './workload.js';
 
 const ACCOUNTS = 1_000;
@@ -9,6 +12,28 @@ const MATCHES_AT_ONCE = 64;
 const TURNS = 12;
 const CODE_DIGEST = 'c0de'.repeat(16);
 const [game, currency, stakeCents, driver] = ['connect-four', 'PLAY', '500', 'quickjs'];
+
+interface History {
+  readonly store: LmdbEventStore;
+  readonly count: number;
+  /** Where the log is, and a folder with room beside it. */
+  readonly path: string;
+  readonly folder: string;
+}
+
+/** Lends a log of its own for a benchmark, with so many events or a twentieth of them. */
+export const withHistory = <T>(events: number, options: BenchOptions, use: (history: History) => Promise<T>) =>
+  withFolder(async (folder) => {
+    const path = `${folder}/log`;
+    const store = await LmdbEventStore.open(path);
+    try {
+      const count = await writeHistory(store, scaled(options, events, 20));
+      options.progress(`${thousands(count)} events written`);
+      return await use({ store, count, path, folder });
+    } finally {
+      await store.close();
+    }
+  });
 
 /**
  * Fills a store with what an arena's log looks like: staked matches of two, with their turns, and the wallets behind

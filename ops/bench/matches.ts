@@ -2,7 +2,7 @@ import { Cells, codeDigest, houseAgentSource, type MatchAgent } from '../../sand
 import { packageRoot } from '../../services/runtime/package.js';
 import { startChild } from './child.js';
 import { installKaggle } from './peers.js';
-import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';
+import { type BenchOptions, compare, perSecond, type Report, scaled } from './rounds.js';
 
 const KAGGLE_MATCHES = 10;
 const WASM_MATCHES = 400;
@@ -25,27 +25,23 @@ export async function matches(options: BenchOptions): Promise<Report> {
   const cells = new Cells({ size: 1 });
   const source = await houseAgentSource('random');
   let played = 0;
-  const play = async (agent: MatchAgent, count: number) => {
-    const startedMs = performance.now();
+  const play = (agent: MatchAgent, count: number) => () => {
     const seeds = Array.from({ length: count }, () => `bench-${played++}`);
     const agents = [agent, agent];
-    await Promise.all(seeds.map((seed) => cells.play({ matchId: seed, game: 'connect-four', seed, agents })));
-    return (count / (performance.now() - startedMs)) * 1000;
+    return perSecond(count, () =>
+      Promise.all(seeds.map((seed) => cells.play({ matchId: seed, game: 'connect-four', seed, agents }))),
+    );
   };
   const wasm = { source, codeDigest: codeDigest(source) };
   const python = { source: PYTHON, codeDigest: codeDigest(PYTHON), runtime: 'python' } as const;
+  const contenders = {
+    kaggle: () => kaggle.round(`${KAGGLE_MATCHES}`),
+    wasm: play(wasm, scaled(options, WASM_MATCHES)),
+    process: play(python, PROCESS_MATCHES),
+  };
   try {
-    const measured = await race(
-      [
-        { name: 'kaggle', run: () => kaggle.round(`${KAGGLE_MATCHES}`) },
-        { name: 'wasm', run: () => play(wasm, options.quick ? WASM_MATCHES / 10 : WASM_MATCHES) },
-        { name: 'process', run: () => play(python, PROCESS_MATCHES) },
-      ],
-      options,
-    );
     return {
-      results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
-      ratios: { kaggleWasm: ratio(measured, 'wasm', 'kaggle'), kaggleProcess: ratio(measured, 'process', 'kaggle') },
+      ...(await compare(contenders, options, { kaggleWasm: ['wasm', 'kaggle'], kaggleProcess: ['process', 'kaggle'] })),
       targets: { kaggleWasm: 20, kaggleProcess: 2 },
       notes: [
         'Matches a second, one at a time on each side. Every match of ours has two new sandboxes; those of the process ' +

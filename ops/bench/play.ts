@@ -1,36 +1,31 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { setMaxListeners } from 'node:events';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
-import { execPath } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, credentials, Server, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js';
 import { bearerOfKey, newApiKey } from '../../gateway/auth/api-key.js';
 import { Directory } from '../../gateway/auth/directory.js';
 import { type PlayPorts, servePlay } from '../../gateway/grpc/play.js';
-import { PlayHub } from '../../gateway/grpc/play-hub.js';
-import { noLimits } from '../../gateway/plans.js';
-import { type Outside, Table } from '../../sandbox-runner/index.js';
+import { PlaySessions } from '../../gateway/grpc/play-sessions.js';
+import { ExternalMatchHost, type Outside } from '../../sandbox-runner/index.js';
 import { play as playAs } from '../../sdk/typescript/index.js';
 import { IssueApiKey, RegisterOwner } from '../../services/accounts/index.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { RegisterExternalAgent } from '../../services/agents/index.js';
-import { contexts } from '../../services/index.js';
 import {
   type Command,
   createHandle,
   derivedId,
   Folds,
-  invariant,
   NO_CODE,
   newMeta,
   randomIds,
   SYSTEM,
   systemClock,
 } from '../../services/kernel/index.js';
-import { packageRoot } from '../../services/runtime/package.js';
-import { type BenchOptions, figures, type Report, race, ratio, thousands } from './rounds.js';
+import { contextOf } from '../harness/write-side.js';
+import { type Child, startContender } from './child.js';
+import { type BenchOptions, compare, quantile, type Report, scaled, thousands } from './rounds.js';
 
 const IN_FLIGHT = 64;
 const MOVES = 12_000;
@@ -45,7 +40,7 @@ const ECHO_BYTES = 400;
  * that moves at once, and back. Beside it, a bare stream of grpc-js that sends back what it gets.
  */
 export async function play(options: BenchOptions): Promise<Report> {
-  const moves = options.quick ? MOVES / 10 : MOVES;
+  const moves = scaled(options, MOVES);
   const [ours, echo] = [await openArena(2), await openEcho()];
   const stopping = new AbortController();
   const agents = ['ada.bot-0', 'ada.bot-1'] as const;
@@ -56,22 +51,19 @@ export async function play(options: BenchOptions): Promise<Report> {
   });
   try {
     await ours.connected(2);
-    const measured = await race(
-      [
-        { name: 'echo', run: () => echo.run(moves, IN_FLIGHT) },
-        { name: 'play', run: () => ours.run(moves, IN_FLIGHT, 'connect-four', agents) },
-        { name: 'echo, one at a time', run: () => echo.run(moves / 10, 1) },
-        { name: 'play, one at a time', run: () => ours.run(moves / 10, 1, 'connect-four', agents) },
-      ],
-      options,
-    );
+    const contenders = {
+      echo: () => echo.run(moves, IN_FLIGHT),
+      play: () => ours.run(moves, IN_FLIGHT, 'connect-four', agents),
+      'echo, one at a time': () => echo.run(moves / 10, 1),
+      'play, one at a time': () => ours.run(moves / 10, 1, 'connect-four', agents),
+    };
+    const compared = await compare(contenders, options, {
+      play: ['play', 'echo'],
+      playOne: ['play, one at a time', 'echo, one at a time'],
+    });
     const crowd = await crowded(options);
     return {
-      results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
-      ratios: {
-        play: ratio(measured, 'play', 'echo'),
-        playOne: ratio(measured, 'play, one at a time', 'echo, one at a time'),
-      },
+      ...compared,
       targets: { play: 0.5 },
       notes: [
         `Moves a second, ${IN_FLIGHT} matches at a time over two streams, against messages of ${ECHO_BYTES} bytes there and ` +
@@ -87,16 +79,13 @@ export async function play(options: BenchOptions): Promise<Report> {
 }
 
 /** A thousand agents in another process, each on a connection of its own, all playing at once. */
-async function crowded({ quick, progress }: BenchOptions): Promise<string> {
-  const count = quick ? AGENTS / 10 : AGENTS;
+async function crowded(options: BenchOptions): Promise<string> {
+  const count = scaled(options, AGENTS);
   const arena = await openArena(count);
-  const file = join(packageRoot, 'dist', 'ops', 'bench', 'players.js');
-  const args = [file, arena.address, arena.key, `${count}`, `${THINK_MS}`];
-  const players = spawn(execPath, args, { stdio: ['pipe', 'inherit', 'inherit'] });
-  const gone = once(players, 'close');
+  const crowd = startContender('players', arena.address, arena.key, `${count}`);
   try {
     await arena.connected(count);
-    progress(`${count} agents are connected`);
+    options.progress(`${count} agents are connected`);
     const pairs = Array.from({ length: count / 2 }, (_, i) => [`ada.bot-${2 * i}`, `ada.bot-${2 * i + 1}`] as const);
     const round = () => Promise.all(pairs.map((pair) => arena.playOne('tic-tac-toe', pair)));
     // As everywhere, one unmeasured round goes first.
@@ -105,19 +94,46 @@ async function crowded({ quick, progress }: BenchOptions): Promise<string> {
     const startedMs = performance.now();
     const turns = await round();
     const total = turns.reduce((sum, each) => sum + each, 0);
-    const perSecond = (total / (performance.now() - startedMs)) * 1000;
-    const overhead = [...arena.overheadMs].sort((a, b) => a - b);
-    const at = (share: number) => (overhead[Math.floor(share * (overhead.length - 1))] ?? 0).toFixed(1);
+    const speed = (total / (performance.now() - startedMs)) * 1000;
+    const overhead = (share: number) => quantile(arena.overheadMs, share);
     return (
       `${thousands(count)} agents connected and playing ${count / 2} matches at once, thinking for ${THINK_MS} ms on average: ` +
-      `${thousands(perSecond)} moves a second; turn overhead p50 ${at(0.5)} ms, p99 ${at(0.99)} ms ` +
+      `${thousands(speed)} moves a second; turn overhead p50 ${overhead(0.5)} ms, p99 ${overhead(0.99)} ms ` +
       `(${availableParallelism()} cores, both sides on them).`
     );
   } finally {
-    players.stdin.end();
-    await gone;
+    await crowd.stop();
     await arena.close();
   }
+}
+
+/** In a process of its own: many agents, each on a connection of its own, until its input ends. */
+export async function players([arena = '', key = '', agents = '']: string[]): Promise<Child> {
+  const stopping = new AbortController();
+  // One for every agent.
+  setMaxListeners(0, stopping.signal);
+  const playing = Array.from({ length: Number(agents) }, (_, i) =>
+    playAs({
+      arena,
+      key,
+      agent: `ada.bot-${i}`,
+      games: ['tic-tac-toe'],
+      register: false,
+      signal: stopping.signal,
+      act: async ({ legal }) => {
+        // Somewhere between nothing and twice as long, as people and models do.
+        await sleep(Math.random() * 2 * THINK_MS);
+        return legal[Math.floor(Math.random() * legal.length)] ?? 0;
+      },
+    }),
+  );
+  return {
+    round: async () => playing.length,
+    stop: async () => {
+      stopping.abort();
+      await Promise.allSettled(playing);
+    },
+  };
 }
 
 /** The door, the hub and the table, without a log of matches: what is measured is the way to the agents. */
@@ -125,11 +141,7 @@ async function openArena(agents: number) {
   const store = new MemoryEventStore();
   const folds = new Folds({ store });
   const handle = createHandle({ store, folds });
-  const execute = (command: Command) => {
-    const context = contexts.find(({ commands }) => commands.some(({ spec }) => spec.type === command.type));
-    invariant(context, `${command.type} belongs to a context.`);
-    return handle(context, command);
-  };
+  const execute = (command: Command) => handle(contextOf(command), command);
   const meta = () => newMeta(SYSTEM);
   const { keyId, text: key, secretHash } = newApiKey('ada');
   await execute(new RegisterOwner({ accountId: 'ada', displayName: 'Ada' }, meta()));
@@ -139,9 +151,13 @@ async function openArena(agents: number) {
     const games = ['tic-tac-toe', 'connect-four'];
     await execute(new RegisterExternalAgent({ ownerId: 'ada', name: `bot-${i}`, games }, meta()));
   }
-  const hub = new PlayHub({ clock: systemClock });
+  const hub = new PlaySessions({ clock: systemClock });
   const overheadMs: number[] = [];
-  const table = new Table(timed(hub, overheadMs), { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
+  const table = new ExternalMatchHost(
+    timed(hub, overheadMs),
+    { seat: () => Promise.reject(new Error('no cells here')) },
+    LIMITS,
+  );
   const nobody = async () => [];
   const directory = new Directory(folds.load);
   const ports: PlayPorts = {
@@ -154,10 +170,16 @@ async function openArena(agents: number) {
     disputeWindowMs: 0,
     computeCents: '0',
     games: [],
-    plans: noLimits,
+    payments: undefined,
+    houseAccounts: [],
+    // Nobody submits anything here, and where nobody buys plans nobody counts.
+    database: undefined as never,
+    quotas: undefined as never,
+    artifacts: undefined as never,
+    checkSource: async () => ({ ok: true }),
+    sourceBytesMax: 0,
     houseAgents: nobody,
     matches: nobody,
-    submit: async () => {},
     assertSeats: () => {},
     actorOf: () => undefined,
     onInternalError: () => {},
@@ -195,7 +217,7 @@ async function openArena(agents: number) {
 }
 
 /** Listens to how long each turn took beyond what the agent says it thought. */
-function timed(hub: PlayHub, overheadMs: number[]): Outside {
+function timed(hub: PlaySessions, overheadMs: number[]): Outside {
   return {
     sit: (at) => {
       const chair = hub.sit(at);

@@ -1,8 +1,7 @@
-import { execPath } from 'node:process';
 import pg from 'pg';
 import { balancesView } from '../../projections/balances/view.js';
 import { Projector } from '../../projections/engine/projector.js';
-import { BATCH_EVENTS } from '../../projections/engine/rebuild.js';
+import { BATCH_EVENTS, rebuild } from '../../projections/engine/rebuild.js';
 import type { View } from '../../projections/engine/view.js';
 import { leaderboardsView } from '../../projections/leaderboards/view.js';
 import { openDatabase } from '../../projections/sinks/database.js';
@@ -12,80 +11,82 @@ import { schemaOf } from '../../projections/sinks/shadow.js';
 import { upcast } from '../../projections/views.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import type { EventStore } from '../../services/kernel/index.js';
-import { compiled, nodeFlags } from '../../services/runtime/package.js';
-import { startPostgres } from '../engines/postgres.js';
-import { startChild } from './child.js';
-import { withFolder } from './folders.js';
-import { writeHistory } from './history.js';
-import { type BenchOptions, figures, type Report, race, ratio, thousands } from './rounds.js';
+import { withPostgres } from '../harness/folders.js';
+import { type Child, startContender } from './child.js';
+import { withHistory } from './history.js';
+import { type BenchOptions, compare, perSecond, type Report, thousands } from './rounds.js';
 
 const EVENTS = 1_000_000;
 const SINGLE_EVENTS = 4_000;
-export const VIEWS: readonly View[] = [balancesView, leaderboardsView];
+const VIEWS: readonly View[] = [balancesView, leaderboardsView];
 
 /**
  * Events taken into balances and leaderboards a second, both at once, with every checkpoint. All contenders fill the same
  * tables, those of a build, which get the indexes of queries when they are full.
  */
-export async function project(options: BenchOptions): Promise<Report> {
-  return withFolder(async (folder) => {
-    const store = await LmdbEventStore.open(`${folder}/log`);
-    const postgres = await startPostgres({ folder: `${folder}/postgres` });
-    const db = await openDatabase(postgres.url);
-    const sink = new PostgresSink(db);
-    const emptied = async () => {
-      for (const view of VIEWS) await sink.reset(view);
-      for (const view of VIEWS) await sink.abandon(view);
-      await db.query('CHECKPOINT');
-    };
-    const timed = async (events: number, work: () => Promise<unknown>): Promise<number> => {
-      await emptied();
-      const startedMs = performance.now();
-      await work();
-      return (events / (performance.now() - startedMs)) * 1000;
-    };
-    const bare = (steps: readonly (readonly Step[])[], whole: boolean) =>
-      Promise.all(VIEWS.map((view, lane) => send(sink, postgres.url, view, steps[lane] ?? [], whole)));
-    try {
-      const count = await writeHistory(store, options.quick ? EVENTS / 20 : EVENTS);
-      options.progress(`${thousands(count)} events written`);
+export function project(options: BenchOptions): Promise<Report> {
+  return withHistory(EVENTS, options, ({ store, path, count }) =>
+    withPostgres(async (url) => {
+      const db = await openDatabase(url);
+      const sink = new PostgresSink(db);
+      const emptied = async () => {
+        for (const view of VIEWS) await sink.reset(view);
+        for (const view of VIEWS) await sink.abandon(view);
+        await db.query('CHECKPOINT');
+      };
+      const bare = async (events: number, steps: readonly (readonly Step[])[], whole: boolean) => {
+        await emptied();
+        const sending = (view: View, lane: number) => send(sink, url, view, steps[lane] ?? [], whole);
+        return perSecond(events, () => Promise.all(VIEWS.map(sending)));
+      };
       const batches = await committedBy(store, BATCH_EVENTS, count);
       const singles = await committedBy(store, 1, SINGLE_EVENTS);
       const concerned = singles.map((steps) => steps.filter(({ statements }) => statements.length > 0));
-      const file = compiled(import.meta.url, './rebuilder.js');
-      const builder = startChild(execPath, [...nodeFlags, file, `${folder}/log`, postgres.url]);
-      const ours = async () => {
-        await emptied();
-        return builder.round('build');
+      const building = startContender('builder', path, url);
+      const contenders = {
+        ours: async () => {
+          await emptied();
+          return building.round();
+        },
+        unnest: () => bare(count, batches, true),
+        perEvent: () => bare(SINGLE_EVENTS, singles, false),
+        perConcerned: () => bare(SINGLE_EVENTS, concerned, false),
       };
-      const measured = await race(
-        [
-          { name: 'ours', run: ours },
-          { name: 'unnest', run: () => timed(count, () => bare(batches, true)) },
-          { name: 'perEvent', run: () => timed(SINGLE_EVENTS, () => bare(singles, false)) },
-          { name: 'perConcerned', run: () => timed(SINGLE_EVENTS, () => bare(concerned, false)) },
-        ],
-        options,
-      ).finally(() => builder.stop());
-      return {
-        results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
-        ratios: Object.fromEntries(
-          ['perEvent', 'unnest', 'perConcerned'].map((name) => [name, ratio(measured, 'ours', name)]),
-        ),
-        targets: { perEvent: 40, unnest: 0.5 },
-        notes: [
-          `${thousands(count)} events of staked matches. ours rebuilds both views side by side, from reading the log to the ` +
-            `swap, in batches of ${thousands(BATCH_EVENTS)}. unnest sends the same statements, indexes and swap included, with ` +
-            'rows that were folded and put into words beforehand. perEvent sends the rows of each event, folded beforehand, ' +
-            'in a transaction of its own with the checkpoint; perConcerned does nothing at all for events that change no row.',
-        ],
-      };
-    } finally {
+      try {
+        const compared = await compare(contenders, options, {
+          perEvent: ['ours', 'perEvent'],
+          unnest: ['ours', 'unnest'],
+          perConcerned: ['ours', 'perConcerned'],
+        });
+        return { ...compared, targets: { perEvent: 40, unnest: 0.5 }, notes: [noteOn(count)] };
+      } finally {
+        await building.stop();
+        await db.destroy();
+      }
+    }),
+  );
+}
+
+const noteOn = (count: number) =>
+  `${thousands(count)} events of staked matches. ours rebuilds both views side by side, from reading the log to the ` +
+  `swap, in batches of ${thousands(BATCH_EVENTS)}. unnest sends the same statements, indexes and swap included, with ` +
+  'rows that were folded and put into words beforehand. perEvent sends the rows of each event, folded beforehand, ' +
+  'in a transaction of its own with the checkpoint; perConcerned does nothing at all for events that change no row.';
+
+/** In a process of its own, out of the memory that holds what its rivals are given: builds both views, side by side. */
+export async function builder([path = '', url = '']: string[]): Promise<Child> {
+  const store = await LmdbEventStore.open(path, { readOnly: true });
+  const db = await openDatabase(url);
+  const sink = new PostgresSink(db);
+  const count = await store.lastPosition();
+  const build = () => Promise.all(VIEWS.map((view) => rebuild({ view, sink, store, upcast })));
+  return {
+    round: () => perSecond(count, build),
+    stop: async () => {
       await db.destroy();
-      await postgres.stop();
       await store.close();
-    }
-  });
+    },
+  };
 }
 
 /** What a commit sends to the database, ready to be sent. */

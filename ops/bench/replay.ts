@@ -1,36 +1,32 @@
-import { execPath } from 'node:process';
+import { accounts } from '../../services/accounts/index.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { storeLimits } from '../../services/kernel/index.js';
-import { compiled, nodeFlags } from '../../services/runtime/package.js';
-import { startChild } from './child.js';
-import { withFolder } from './folders.js';
-import { writeHistory } from './history.js';
-import { type BenchOptions, type Contender, figures, type Report, race, ratio, thousands } from './rounds.js';
+import { agents } from '../../services/agents/index.js';
+import { arena } from '../../services/arena/index.js';
+import { type Context, invariant, storeLimits, upcasterOf } from '../../services/kernel/index.js';
+import { wallet } from '../../services/wallet/index.js';
+import { type Child, startContender } from './child.js';
+import { withHistory } from './history.js';
+import { type BenchOptions, compare, perSecond, type Report, thousands } from './rounds.js';
 
 const EVENTS = 1_000_000;
 const PAGES = [1024, storeLimits.pageEventsMax];
+const by = (page: number) => `replay by ${page}`;
 
 /** Folding the whole log into the state of every stream, against nothing but parsing the same events as JSON. */
-export async function replay(options: BenchOptions): Promise<Report> {
-  return withFolder(async (folder) => {
-    const store = await LmdbEventStore.open(folder);
-    const count = await writeHistory(store, options.quick ? EVENTS / 20 : EVENTS).finally(() => store.close());
-    options.progress(`${thousands(count)} events written`);
-    const folding = startReplayer(folder, 'fold');
-    const parsing = startReplayer(folder, 'parse');
+export function replay(options: BenchOptions): Promise<Report> {
+  return withHistory(EVENTS, options, async ({ path, count }) => {
+    const folding = startContender('folder', path);
+    const parsing = startContender('parser', path);
     try {
-      const contenders: Contender[] = PAGES.map((page) => ({
-        name: `replay by ${page}`,
-        run: () => folding.round(`${page}`),
-      }));
-      contenders.push({ name: 'jsonParse', run: () => parsing.round('') });
-      const measured = await race(contenders, options);
-      const results = Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)]));
-      const speed = (page: number) => results[`replay by ${page}`]?.median ?? 0;
+      const ours = PAGES.map((page) => [by(page), () => folding.round(`${page}`)] as const);
+      const contenders = { ...Object.fromEntries(ours), jsonParse: () => parsing.round() };
+      const against = Object.fromEntries(PAGES.map((page) => [by(page), [by(page), 'jsonParse'] as const]));
+      const { results, ratios } = await compare(contenders, options, against);
+      const speed = (page: number) => results[by(page)]?.median ?? 0;
       const best = PAGES.reduce((a, b) => (speed(b) > speed(a) ? b : a));
       return {
         results,
-        ratios: { jsonParse: ratio(measured, `replay by ${best}`, 'jsonParse') },
+        ratios: { jsonParse: ratios[by(best)] ?? Number.NaN },
         targets: { jsonParse: 1.5 },
         notes: [`${thousands(count)} events. The best page was ${best} events; the ratio is for that one.`],
       };
@@ -40,5 +36,56 @@ export async function replay(options: BenchOptions): Promise<Report> {
   });
 }
 
-const startReplayer = (folder: string, what: 'fold' | 'parse') =>
-  startChild(execPath, [...nodeFlags, compiled(import.meta.url, './replayer.js'), folder, what]);
+const contexts: Readonly<Record<string, Context>> = { account: accounts, agent: agents, match: arena, wallet };
+const upcast = upcasterOf(Object.values(contexts).map((context) => context.events));
+
+interface Fold {
+  readonly stream: string;
+  readonly decider: Context['decider'];
+  state: unknown;
+}
+
+/** In a process of its own: folds the log into every stream's state, by pages of the size that it is told. */
+export async function folder([path = '']: string[]): Promise<Child> {
+  const store = await LmdbEventStore.open(path, { readOnly: true });
+  const count = await store.lastPosition();
+  const foldAll = async (limit: number) => {
+    const folds = new Map<string, Fold>();
+    // Neighbours in the log are often of one stream, so the last one is looked for first where it is.
+    let fold: Fold | undefined;
+    let after = 0;
+    for (;;) {
+      const page = await store.readAll({ after, limit });
+      for (const event of page) {
+        if (fold?.stream !== event.stream) fold = folds.get(event.stream) ?? begin(folds, event.stream);
+        fold.state = fold.decider.evolve(fold.state, upcast(event));
+      }
+      const last = page.at(-1);
+      if (!last) break;
+      after = last.position;
+    }
+    invariant(after === count, `${after} of ${count} events were read.`);
+  };
+  return { round: (page) => perSecond(count, () => foldAll(Number(page))), stop: () => store.close() };
+}
+
+function begin(folds: Map<string, Fold>, stream: string): Fold {
+  const context = contexts[stream.slice(0, stream.indexOf('-'))];
+  invariant(context, `${stream} belongs to a context.`);
+  const fold = { stream, decider: context.decider, state: context.decider.initial };
+  folds.set(stream, fold);
+  return fold;
+}
+
+/** In a process of its own: parses the events that it has as text. */
+export async function parser([path = '']: string[]): Promise<Child> {
+  const store = await LmdbEventStore.open(path, { readOnly: true });
+  const texts: string[] = [];
+  for (let page = await store.readAll(); page.length > 0; page = await store.readAll({ after: texts.length })) {
+    for (const event of page) texts.push(JSON.stringify(event));
+  }
+  const parseAll = async () => {
+    for (const text of texts) JSON.parse(text);
+  };
+  return { round: () => perSecond(texts.length, parseAll), stop: () => store.close() };
+}

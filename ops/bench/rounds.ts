@@ -1,8 +1,5 @@
-/** One thing to be measured. A run answers with how many events a second it managed. */
-export interface Contender {
-  readonly name: string;
-  run(): Promise<number>;
-}
+/** Things to be measured, by name. A run answers with how many events a second it managed. */
+export type Contenders = Readonly<Record<string, () => Promise<number>>>;
 
 export interface Figures {
   readonly median: number;
@@ -28,21 +25,67 @@ export interface BenchOptions {
   readonly progress: (line: string) => void;
 }
 
+/** A part of a number for a quick run, and all of it otherwise. */
+export const scaled = ({ quick }: BenchOptions, count: number, share = 10): number => (quick ? count / share : count);
+
+/** How many a second: so many, divided by how long the work took. */
+export async function perSecond(count: number, work: () => Promise<unknown>): Promise<number> {
+  const startedMs = performance.now();
+  await work();
+  return (count / (performance.now() - startedMs)) * 1000;
+}
+
+/** Measures the contenders, and divides some by others: the ratios, by name, of one contender to another. */
+export async function compare(
+  contenders: Contenders,
+  options: BenchOptions,
+  ratios: Readonly<Record<string, readonly [ours: string, baseline: string]>>,
+): Promise<Pick<Report, 'results' | 'ratios'>> {
+  const measured = await race(contenders, options);
+  return {
+    results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
+    ratios: Object.fromEntries(Object.entries(ratios).map(([name, of]) => [name, ratio(measured, ...of)])),
+  };
+}
+
+/** One report of several. */
+export const merged = (reports: readonly Report[]): Report => ({
+  results: Object.assign({}, ...reports.map(({ results }) => results)),
+  ratios: Object.assign({}, ...reports.map(({ ratios }) => ratios)),
+  targets: Object.assign({}, ...reports.map(({ targets }) => targets)),
+  notes: reports.flatMap(({ notes }) => notes),
+});
+
+/** The level that such a share of these does not exceed. */
+export function quantile(values: readonly number[], share: number): string {
+  const sorted = [...values].sort((a, b) => a - b);
+  return (sorted[Math.floor(share * (sorted.length - 1))] ?? 0).toFixed(1);
+}
+
+/** Does one thing after the other, and says how long each took; the first ones find connections and compiled code. */
+export async function delaysOf(count: number, warmUp: number, work: (i: number) => Promise<unknown>): Promise<string> {
+  const tookMs: number[] = [];
+  for (let i = 0; i < count + warmUp; i++) {
+    const startedMs = performance.now();
+    await work(i);
+    if (i >= warmUp) tookMs.push(performance.now() - startedMs);
+  }
+  return `p50 ${quantile(tookMs, 0.5)} p99 ${quantile(tookMs, 0.99)}`;
+}
+
 /**
  * Runs every contender once a round, each round starting with another one, so that whatever else the machine is doing
  * meets all of them alike. One unmeasured round goes first: it warms the compiler and the disk.
  */
-export async function race(
-  contenders: readonly Contender[],
-  { rounds, progress }: BenchOptions,
-): Promise<Map<string, number[]>> {
-  const measured = new Map(contenders.map(({ name }) => [name, [] as number[]]));
+async function race(contenders: Contenders, { rounds, progress }: BenchOptions): Promise<Map<string, number[]>> {
+  const names = Object.keys(contenders);
+  const measured = new Map(names.map((name) => [name, [] as number[]]));
   for (let round = 0; round <= rounds; round++) {
-    const shift = round % contenders.length;
-    for (const { name, run } of [...contenders.slice(shift), ...contenders.slice(0, shift)]) {
-      const perSecond = await run();
-      if (round > 0) measured.get(name)?.push(perSecond);
-      progress(`${round === 0 ? 'warm-up' : `round ${round}/${rounds}`}  ${name}  ${thousands(perSecond)}/s`);
+    const shift = round % names.length;
+    for (const name of [...names.slice(shift), ...names.slice(0, shift)]) {
+      const speed = (await contenders[name]?.()) ?? Number.NaN;
+      if (round > 0) measured.get(name)?.push(speed);
+      progress(`${round === 0 ? 'warm-up' : `round ${round}/${rounds}`}  ${name}  ${thousands(speed)}/s`);
     }
   }
   return measured;
@@ -54,7 +97,7 @@ export function figures(rounds: readonly number[]): Figures {
 }
 
 /** The median of the ratios round by round: both sides of each were measured within the same few seconds. */
-export function ratio(measured: ReadonlyMap<string, readonly number[]>, ours: string, baseline: string): number {
+function ratio(measured: ReadonlyMap<string, readonly number[]>, ours: string, baseline: string): number {
   const theirs = measured.get(baseline) ?? [];
   const ratios = (measured.get(ours) ?? []).map((value, round) => value / (theirs[round] ?? Number.NaN));
   return Math.round(median(ratios.sort((a, b) => a - b)) * 100) / 100;

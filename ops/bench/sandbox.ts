@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { limitsFrom, ProcessDriver, runtimeFor } from '../../sandbox-runner/index.js';
 import { invariant } from '../../services/kernel/index.js';
-import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';
+import { type BenchOptions, compare, perSecond, type Report, scaled } from './rounds.js';
 
 const CALLS = 2_000;
 const STARTS = 5;
@@ -33,34 +33,32 @@ export async function sandbox(options: BenchOptions): Promise<Report> {
   const started = await agent.init({}, limits.initMs);
   invariant(started.kind === 'done', 'The agent of the benchmark starts.');
   const echo = startEcho(interpreter, flags);
-  const calls = options.quick ? CALLS / 10 : CALLS;
+  const calls = scaled(options, CALLS);
+  const each = (count: number, work: () => Promise<unknown>) => () =>
+    perSecond(count, async () => {
+      for (let i = 0; i < count; i++) await work();
+    });
+  const coldStart = async () => {
+    const cold = await driver.load(source, { seed: 'bench', seat: 0, limits });
+    await cold.init({}, limits.initMs);
+    cold.dispose();
+  };
+  const contenders = {
+    'warm call': each(calls, () => agent.act(OBSERVATION, limits.turnMs)),
+    pipe: each(calls, () => echo.ask(JSON.stringify(OBSERVATION))),
+    'cold sandbox': each(STARTS, coldStart),
+    interpreter: each(STARTS, () => bareStart(interpreter, [])),
+    'lean interpreter': each(STARTS, () => bareStart(interpreter, flags)),
+  };
   try {
-    const measured = await race(
-      [
-        { name: 'warm call', run: () => timed(calls, async () => void (await agent.act(OBSERVATION, limits.turnMs))) },
-        { name: 'pipe', run: () => timed(calls, () => echo.ask(JSON.stringify(OBSERVATION))) },
-        {
-          name: 'cold sandbox',
-          run: () =>
-            timed(STARTS, async () => {
-              const cold = await driver.load(source, { seed: 'bench', seat: 0, limits });
-              await cold.init({}, limits.initMs);
-              cold.dispose();
-            }),
-        },
-        { name: 'interpreter', run: () => timed(STARTS, () => bareStart(interpreter, [])) },
-        { name: 'lean interpreter', run: () => timed(STARTS, () => bareStart(interpreter, flags)) },
-      ],
-      options,
-    );
+    // How many times as long ours takes, so the other way round.
+    const compared = await compare(contenders, options, {
+      warm: ['pipe', 'warm call'],
+      cold: ['interpreter', 'cold sandbox'],
+      coldLean: ['lean interpreter', 'cold sandbox'],
+    });
     return {
-      results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
-      // How many times as long ours takes, so the other way round.
-      ratios: {
-        warm: ratio(measured, 'pipe', 'warm call'),
-        cold: ratio(measured, 'interpreter', 'cold sandbox'),
-        coldLean: ratio(measured, 'lean interpreter', 'cold sandbox'),
-      },
+      ...compared,
       targets: {},
       notes: [
         'Ratios are times: a warm call in plain pipe round trips to the same interpreter (at most 1.5), and a cold sandbox ' +
@@ -77,12 +75,6 @@ export async function sandbox(options: BenchOptions): Promise<Report> {
 
 async function bareStart(interpreter: string, flags: readonly string[]): Promise<void> {
   await once(spawn(interpreter, [...flags, '-c', 'pass']), 'close');
-}
-
-async function timed(count: number, work: () => Promise<void>): Promise<number> {
-  const startedMs = performance.now();
-  for (let i = 0; i < count; i++) await work();
-  return (count / (performance.now() - startedMs)) * 1000;
 }
 
 function startEcho(interpreter: string, flags: readonly string[]): { ask(line: string): Promise<void>; stop(): void } {

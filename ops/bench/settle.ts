@@ -15,10 +15,10 @@ import {
 } from '../../services/kernel/index.js';
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
 import { stakes } from '../../services/wallet/policies.js';
-import { startPostgres } from '../engines/postgres.js';
+import { withPostgres } from '../harness/folders.js';
+import { seatOf, wonBy } from '../harness/write-side.js';
 import { withStore } from './command.js';
-import { withFolder } from './folders.js';
-import { type BenchOptions, figures, type Report, race, ratio } from './rounds.js';
+import { type BenchOptions, compare, type Report, scaled } from './rounds.js';
 import { drive } from './workload.js';
 
 const IN_FLIGHT = 64;
@@ -37,27 +37,20 @@ interface Bout {
 
 /** Settlements a second: two holds, the settlement, two posts. */
 export async function settle(options: BenchOptions): Promise<Report> {
-  const perLane = Math.ceil((options.quick ? SETTLEMENTS / 10 : SETTLEMENTS) / IN_FLIGHT);
+  const perLane = Math.ceil(scaled(options, SETTLEMENTS) / IN_FLIGHT);
   const written = await writtenBy(perLane);
-  return withFolder(async (folder) => {
-    const postgres = await startPostgres({ folder, connectionsMax: IN_FLIGHT + 8 });
-    try {
-      const contenders = [
-        { name: 'settle', run: () => withStore((store) => settleAll(store, perLane)) },
-        { name: 'append', run: () => withStore((store) => appendAll(store, written)) },
-        { name: 'postgres', run: () => transferAll(postgres.url, perLane) },
-      ];
-      const measured = await race(contenders, options);
-      return {
-        results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
-        ratios: { append: ratio(measured, 'settle', 'append'), postgres: ratio(measured, 'settle', 'postgres') },
-        targets: { append: 0.4, postgres: 3 },
-        notes,
+  return withPostgres(
+    async (url) => {
+      const contenders = {
+        settle: () => withStore((store) => settleAll(store, perLane)),
+        append: () => withStore((store) => appendAll(store, written)),
+        postgres: () => transferAll(url, perLane),
       };
-    } finally {
-      await postgres.stop();
-    }
-  });
+      const ratios = { append: ['settle', 'append'], postgres: ['settle', 'postgres'] } as const;
+      return { ...(await compare(contenders, options, ratios)), targets: { append: 0.4, postgres: 3 }, notes };
+    },
+    { connectionsMax: IN_FLIGHT + 8 },
+  );
 }
 
 const notes = [
@@ -102,13 +95,7 @@ async function claimed(store: EventStore, handle: Handle, perLane: number): Prom
 }
 
 function untilClaimed(matchId: string, accounts: readonly string[]): Command[] {
-  const seats = accounts.map((accountId) => ({
-    agentId: `${accountId}.bot`,
-    accountId,
-    version: 1,
-    codeDigest: 'c0de'.repeat(16),
-    runtime: 'javascript' as const,
-  }));
+  const seats = accounts.map((accountId) => seatOf(accountId));
   const terms = { matchId, game: 'connect-four', stakeCents: STAKE_CENTS, currency: 'PLAY', seed: 's', rakeBps: 1000 };
   const meta = () => newMeta(SYSTEM);
   return [
@@ -118,12 +105,8 @@ function untilClaimed(matchId: string, accounts: readonly string[]): Command[] {
   ];
 }
 
-const won = (matchId: string): ReportMatch => {
-  const attempt = { matchId, runnerId: 'runner-1', attempt: 1 };
-  const outcome = { winner: 0, scores: [1, 0], reason: 'line', detail: '', seatAtFault: null };
-  const execution = { driver: 'wasm', gameVersion: 1, limits: {}, usage: [] };
-  return new ReportMatch({ ...attempt, turns: [], outcome, execution }, newMeta(SYSTEM));
-};
+const won = (matchId: string): ReportMatch =>
+  new ReportMatch({ matchId, runnerId: 'runner-1', attempt: 1, ...wonBy(0) }, newMeta(SYSTEM));
 
 /** The appends of one settlement, in three steps: the holds, the settlement, the posts. */
 type Steps = readonly (readonly (readonly SealedEvent[])[])[];

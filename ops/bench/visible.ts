@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { openDatabase } from '../../projections/sinks/database.js';
@@ -7,9 +6,9 @@ import { type Command, createHandle, derivedId, type Handled, newMeta, SYSTEM } 
 import { parseConfig } from '../../services/runtime/settings.js';
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
 import { startCluster } from '../engines/cluster.js';
+import { withFolder } from '../harness/folders.js';
 import { startArena } from '../run/arena.js';
-import { withFolder } from './folders.js';
-import type { BenchOptions, Report } from './rounds.js';
+import { type BenchOptions, delaysOf, type Report, scaled } from './rounds.js';
 
 const APPENDS = 200;
 const WARM_UP = 20;
@@ -21,13 +20,13 @@ interface Deployment {
 
 /** From the moment a command is carried out until its row can be read in PostgreSQL, on both whole deployments. */
 export async function visible(options: BenchOptions): Promise<Report> {
-  const count = options.quick ? APPENDS / 4 : APPENDS;
+  const count = scaled(options, APPENDS, 4);
   const embedded = await withFolder((folder) => inArena(folder, (arena) => delays(arena, count)));
   options.progress('embedded measured');
   const cluster = await withFolder((folder) => inCluster(folder, (arena) => delays(arena, count)));
   const note =
-    `append to visible row in PostgreSQL, ms, ${count} one after the other: embedded arena p50 ${embedded.p50} p99 ` +
-    `${embedded.p99}; cluster of processes (log over gRPC, relay, Kafka, projections) p50 ${cluster.p50} p99 ${cluster.p99}`;
+    `append to visible row in PostgreSQL, ms, ${count} one after the other: embedded arena ${embedded}; cluster of ` +
+    `processes (log over gRPC, relay, Kafka, projections) ${cluster}`;
   return { results: {}, ratios: {}, targets: {}, notes: [note] };
 }
 
@@ -57,20 +56,13 @@ async function inCluster<T>(folder: string, use: (arena: Deployment) => Promise<
   }
 }
 
-async function delays({ database, execute }: Deployment, count: number): Promise<{ p50: number; p99: number }> {
-  const took: number[] = [];
-  for (let i = 0; i < count + WARM_UP; i++) {
+const delays = ({ database, execute }: Deployment, count: number): Promise<string> =>
+  delaysOf(count, WARM_UP, async (i) => {
     const accountId = `visible-${i}`;
     const grant = { accountId, amountCents: '100', currency: 'PLAY', reason: 'bench' };
-    const startedMs = performance.now();
     await execute(new GrantCredits(grant, newMeta(SYSTEM, { id: derivedId('visible', i) })));
     while (!(await isThere(database, accountId))) await sleep(1);
-    if (i >= WARM_UP) took.push(performance.now() - startedMs);
-  }
-  took.sort((a, b) => a - b);
-  const at = (share: number) => Math.round((took[Math.floor(took.length * share)] ?? 0) * 10) / 10;
-  return { p50: at(0.5), p99: at(0.99) };
-}
+  });
 
 async function isThere(database: DataSource, accountId: string): Promise<boolean> {
   const rows = await database.query('SELECT 1 FROM balances WHERE account = $1', [`player:${accountId}`]);

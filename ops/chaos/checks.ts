@@ -1,15 +1,31 @@
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  chainFault,
   createHandle,
-  EMPTY_HEAD,
   type EventStore,
+  type Handle,
+  type Handled,
   type RecordedEvent,
-  type StreamHead,
 } from '../../services/kernel/index.js';
-import type { Witnessed } from './protocol.js';
-import { commandOf } from './workload.js';
+import { verifyStore } from '../cli/verify.js';
+import { commandNamed, contextOf } from '../harness/write-side.js';
+import type { Sent } from './workload.js';
+
+/** What the store promised: these events, here, for good. */
+export interface Acknowledged {
+  readonly commandId: string;
+  readonly stream: string;
+  /** Of the command's last event. */
+  readonly revision: number;
+  readonly position: number;
+  readonly events: number;
+}
+
+/** What came through a pipe before its writer was killed. */
+export interface Witnessed {
+  readonly sent: Map<string, Sent>;
+  readonly acknowledged: Map<string, Acknowledged>;
+}
 
 export interface Scene {
   readonly folder: string;
@@ -74,15 +90,9 @@ async function nothingAcknowledgedIsLost({ log, witnessed }: Scene): Promise<str
   return faults;
 }
 
-async function chainsHold({ log }: Scene): Promise<string[]> {
-  const faults: string[] = [];
-  const heads = new Map<string, StreamHead>();
-  for (const event of log) {
-    const fault = chainFault(event, heads.get(event.stream) ?? EMPTY_HEAD);
-    if (fault) faults.push(`${event.stream} at position ${event.position}: ${fault}.`);
-    heads.set(event.stream, event);
-  }
-  return faults;
+export async function chainsHold({ store }: Pick<Scene, 'store'>): Promise<string[]> {
+  const { verified, fault } = await verifyStore(store);
+  return verified ? [] : [`The log does not hold: ${fault?.message}`];
 }
 
 export async function indexEqualsLog({ store, log }: Pick<Scene, 'store' | 'log'>): Promise<string[]> {
@@ -110,8 +120,13 @@ export async function indexEqualsLog({ store, log }: Pick<Scene, 'store' | 'log'
 
 async function projectionsEqualRebuild({ log, databaseUrl }: Scene): Promise<string[]> {
   if (!databaseUrl) return [];
-  const { compareWithRebuild } = await import('./projections.js');
+  const { compareWithRebuild } = await import('./rows.js');
   return compareWithRebuild(log, databaseUrl);
+}
+
+function again(handle: Handle, { type, data, meta }: Sent): Promise<Handled> {
+  const command = commandNamed(type, data, meta);
+  return handle(contextOf(command), command);
 }
 
 async function repeatedCommandsAddNothing({ store, log, witnessed }: Scene): Promise<string[]> {
@@ -120,8 +135,7 @@ async function repeatedCommandsAddNothing({ store, log, witnessed }: Scene): Pro
   for (const { commandId, position } of witnessed.acknowledged.values()) {
     const sent = witnessed.sent.get(commandId);
     if (!sent) continue;
-    const { context, command } = commandOf(sent);
-    const handled = await handle(context, command);
+    const handled = await again(handle, sent);
     if (!handled.repeated || handled.position !== position) faults.push(`Command ${commandId} was carried out again.`);
   }
   if ((await store.lastPosition()) !== log.length) faults.push('Repeated commands made the log longer.');
@@ -135,8 +149,7 @@ async function unansweredCommandsHappenOnce({ store, log, witnessed }: Scene): P
   for (const sent of witnessed.sent.values()) {
     if (witnessed.acknowledged.has(sent.meta.id)) continue;
     const written = log.filter((event) => event.meta.commandId === sent.meta.id).length;
-    const { context, command } = commandOf(sent);
-    const { repeated, events } = await handle(context, command);
+    const { repeated, events } = await again(handle, sent);
     if (repeated !== written > 0 || (repeated && events.length !== written)) {
       faults.push(`Command ${sent.meta.id} had ${written} events in the log and was ${repeated ? '' : 'not '}known.`);
     }

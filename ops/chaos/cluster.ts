@@ -1,23 +1,22 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { kill } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { ledgerSums } from '../../projections/balances/query.js';
 import { balances } from '../../projections/balances/table.js';
-import { Projector } from '../../projections/engine/projector.js';
 import { ratings } from '../../projections/leaderboards/table.js';
 import { openDatabase } from '../../projections/sinks/database.js';
-import { MemorySink } from '../../projections/sinks/memory.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
 import { RedisBoards } from '../../projections/sinks/redis.js';
-import { upcast, views } from '../../projections/views.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
-import { chainFault, EMPTY_HEAD, type RecordedEvent, type StreamHead } from '../../services/kernel/index.js';
+import type { RecordedEvent } from '../../services/kernel/index.js';
 import { type Cluster, startCluster } from '../engines/cluster.js';
 import { pidOfRunning } from '../engines/postgres.js';
-import { readLog } from './checks.js';
-import { hashOf } from './projections.js';
+import { withFolder } from '../harness/folders.js';
+import { chainsHold, readLog } from './checks.js';
+import { leftovers } from './outcomes.js';
+import { rebuiltFrom, rowFaults } from './rows.js';
+import { type Run, tellStep } from './run.js';
 import { type Receipt, Season } from './season.js';
 import { between, type Random, seededRandom } from './workload.js';
 
@@ -27,37 +26,29 @@ const LEASE_MS = 3_000;
 const SETTLE_MS = 120_000;
 const BEAT_MS = 250;
 
-export interface ClusterResult {
-  readonly seed: number;
-  /** What was done to it, in words. */
-  readonly faults: readonly string[];
-  readonly acknowledged: number;
-  readonly matches: number;
-  readonly retries: number;
-  readonly failures: readonly string[];
-}
+export const cluster: Run = {
+  name: 'cluster',
+  about: 'processes of a cluster killed during matches for money, with a broker, PostgreSQL or Redis',
+  holds:
+    'nothing acknowledged is lost, nothing is paid twice, lag returns to zero, and rows and boards equal a rebuild',
+  lanes: 1,
+  start: (seeds) => withCluster((running) => seeds((seed) => runSeed(seed, running))),
+};
 
 /** One cluster for all seeds: each finds it as the one before has left it. */
-export async function withCluster<T>(use: (cluster: Cluster) => Promise<T>, tell: (step: string) => void): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), 'agon-chaos-cluster-'));
+async function withCluster<T>(use: (cluster: Cluster) => Promise<T>): Promise<T> {
   const settings = { AGON_LEASE_MS: `${LEASE_MS}`, AGON_LOG_LEVEL: 'warn' };
-  try {
-    const cluster = await startCluster({ folder, brokers: 3, standby: true, settings, onStep: tell });
-    try {
-      return await use(cluster);
-    } finally {
-      await cluster.stop();
-    }
-  } finally {
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  }
+  return withFolder(async (folder) => {
+    const running = await startCluster({ folder, brokers: 3, standby: true, settings, onStep: tellStep });
+    return use(running).finally(() => running.stop());
+  });
 }
 
 /** Plays staked matches while things die, and looks at what is left once all are back. */
-export async function runClusterSeed(seed: number, cluster: Cluster): Promise<ClusterResult> {
+async function runSeed(seed: number, cluster: Cluster) {
   const random = seededRandom('cluster', seed);
   const season = new Season({ url: cluster.url, token: cluster.operatorToken }, `s${seed}`, OWNERS, SETTLE_MS);
-  const faults: string[] = [];
+  const killed: string[] = [];
   const failures: string[] = [];
   const note = (what: string) => (error: unknown) => failures.push(`${what}: ${(error as Error).message}`);
   const load = (async () => {
@@ -67,24 +58,25 @@ export async function runClusterSeed(seed: number, cluster: Cluster): Promise<Cl
       await sleep(between(random, 0, 1_500));
     }
   })();
-  const trouble = strike(cluster, seed, random, faults);
+  const trouble = strike(cluster, seed, random, killed);
   await load.catch(note('The load came to nothing'));
   await trouble.catch(note('What was killed could not be brought back'));
   await season.paid().catch(note('Matches do not end'));
   await settled(cluster).catch(note('Lag does not return to zero'));
-  failures.push(...(await faultsOf(cluster, season.receipts, season.matchIds)));
+  failures.push(...(await faultsOf(cluster, season.receipts)));
   const { receipts, matchIds, retries } = season;
-  return { seed, faults, acknowledged: receipts.length, matches: matchIds.length, retries, failures };
+  tellStep(`seed ${seed}: killed ${killed.join(', ')}; ${matchIds.length} matches, ${retries} retries`);
+  return { killed, acknowledged: receipts.length, matches: matchIds.length, retries, failures };
 }
 
 /** A process at least, and by turns a broker, the database, Redis or another process. */
-async function strike(cluster: Cluster, seed: number, random: Random, told: string[]): Promise<void> {
+async function strike(cluster: Cluster, seed: number, random: Random, killed: string[]): Promise<void> {
   const blows = [killProcess, [killProcess, killBroker, killDatabase, loseRedis][seed % 4] ?? killProcess];
   await Promise.all(
     blows.map(async (blow) => {
       const [afterMs, choice] = [between(random, 200, 6_000), random()];
       await sleep(afterMs);
-      told.push(await blow(cluster, choice));
+      killed.push(await blow(cluster, choice));
     }),
   );
 }
@@ -134,18 +126,15 @@ async function settled(cluster: Cluster): Promise<void> {
   }
 }
 
-async function faultsOf(
-  cluster: Cluster,
-  receipts: readonly Receipt[],
-  matchIds: readonly string[],
-): Promise<string[]> {
+async function faultsOf(cluster: Cluster, receipts: readonly Receipt[]): Promise<string[]> {
   const store = await EventStoreDbStore.open(cluster.settings.AGON_STORE ?? '');
   try {
     const log = await readLog(store);
     return [
       ...lost(log, receipts),
-      ...broken(log),
-      ...paidTwice(log, matchIds),
+      ...(await chainsHold({ store })),
+      ...leftovers(log),
+      ...paidTwice(log),
       ...(await otherThanRebuilt(cluster, log)),
     ];
   } finally {
@@ -172,62 +161,36 @@ function lost(log: readonly RecordedEvent[], receipts: readonly Receipt[]): stri
     .map(({ id, position }) => `Lost: what was acknowledged of ${id} at position ${position}.`);
 }
 
-function broken(log: readonly RecordedEvent[]): string[] {
-  const heads = new Map<string, StreamHead>();
-  return log.flatMap((event) => {
-    const why = chainFault(event, heads.get(event.stream) ?? EMPTY_HEAD);
-    heads.set(event.stream, event);
-    return why ? [`${event.stream} at position ${event.position}: ${why}.`] : [];
-  });
-}
-
-/** Every match ends once, and what was held for it is posted or given back once, and paid for once. */
-function paidTwice(log: readonly RecordedEvent[], matchIds: readonly string[]): string[] {
+/** What was held is posted or given back once, and every seat is paid once. */
+function paidTwice(log: readonly RecordedEvent[]): string[] {
   const counts = new Map<string, number>();
-  const count = (name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
   for (const event of log) {
-    const { holdId, matchId, purpose } = event.data as {
-      holdId?: string;
-      matchId?: string;
-      purpose?: { matchId?: string; seat?: number };
-    };
-    if (event.type === 'MatchSettled' || event.type === 'MatchVoided') count(`end ${matchId}`);
-    if (/^Hold(Posted|Voided|Expired)$/.test(event.type)) count(`hold ${holdId}`);
-    if (event.type === 'FundsHeld') count(`held ${holdId}`);
-    if (event.type === 'FundsCredited') count(`pay ${event.stream} ${purpose?.matchId} ${purpose?.seat}`);
+    const { holdId, purpose } = event.data as { holdId?: string; purpose?: { matchId?: string; seat?: number } };
+    const isEnd = /^Hold(Posted|Voided|Expired)$/.test(event.type);
+    const isPaid = event.type === 'FundsCredited';
+    const name = isEnd ? `hold ${holdId}` : `pay ${event.stream} ${purpose?.matchId} ${purpose?.seat}`;
+    if (isEnd || isPaid) counts.set(name, (counts.get(name) ?? 0) + 1);
   }
-  const twice = [...counts].filter(([, n]) => n > 1).map(([name, n]) => `${name} happened ${n} times.`);
-  const open = matchIds.filter((id) => counts.get(`end ${id}`) !== 1).map((id) => `Match ${id} has not ended.`);
-  const held = [...counts.keys()]
-    .filter((name) => name.startsWith('held ') && !counts.has(name.replace('held', 'hold')))
-    .map((name) => `${name} was never given back nor posted.`);
-  return [...twice, ...open, ...held];
+  return [...counts].filter(([, n]) => n > 1).map(([name, n]) => `${name} happened ${n} times.`);
 }
 
 /** The rows that serve, and the boards in Redis, are those that the log alone gives. */
 async function otherThanRebuilt(cluster: Cluster, log: readonly RecordedEvent[]): Promise<string[]> {
-  const rebuilt = new MemorySink();
-  for (const view of views) await new Projector(view, rebuilt, upcast).project(log);
+  const rebuilt = await rebuiltFrom(log);
   const database = await openDatabase(cluster.postgres.url);
   const redis = new Redis(cluster.settings.REDIS_URL ?? '');
   try {
     const sink = new PostgresSink(database);
-    const faults: string[] = [];
-    for (const view of views) {
-      const [rows, expected] = await Promise.all([hashOf(sink, view), hashOf(rebuilt, view)]);
-      if (rows !== expected) faults.push(`The rows of ${view.name} are not those of a rebuild.`);
-    }
+    const faults = await rowFaults(sink, rebuilt);
     const boards = new RedisBoards(redis);
     for (const row of await rebuilt.rows(ratings)) {
       const found = await boards.rankOf(row, row.agentId);
       if (found?.rating !== row.rating)
         faults.push(`The board has ${found?.rating} for ${row.agentId}, not ${row.rating}.`);
     }
-    const sums = new Map<string, bigint>();
-    for (const { currency, balanceCents } of await sink.rows(balances)) {
-      sums.set(currency, (sums.get(currency) ?? 0n) + balanceCents);
+    for (const [currency, sum] of Object.entries(ledgerSums(await sink.rows(balances)))) {
+      if (sum !== 0n) faults.push(`Money sums to ${sum} ${currency}, not to zero.`);
     }
-    for (const [currency, sum] of sums) if (sum !== 0n) faults.push(`Money sums to ${sum} ${currency}, not to zero.`);
     return faults;
   } finally {
     redis.disconnect();

@@ -1,20 +1,16 @@
-import { balances } from '../../projections/balances/table.js';
-import { balancesView } from '../../projections/balances/view.js';
-import { Projector } from '../../projections/engine/projector.js';
-import { MemorySink } from '../../projections/sinks/memory.js';
+import { auditMoney } from '../../projections/balances/audit.js';
 import { upcast } from '../../projections/views.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { type ArenaEvent, isAuthentic } from '../../services/arena/index.js';
 import type { DomainEvent, RecordedEvent } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
-import { verifyStore } from '../cli/verify.js';
-import { readLog } from './checks.js';
+import { chainsHold, readLog } from './checks.js';
 
 export interface Outcomes {
   readonly settled: number;
   readonly voided: number;
   /** Attempts that came to nothing. */
-  readonly requeued: number;
+  readonly interrupted: number;
   readonly failures: readonly string[];
 }
 
@@ -22,32 +18,56 @@ const ATTEMPTS_MAX = 3;
 
 type DataOf<Type extends ArenaEvent['type']> = Extract<ArenaEvent, DomainEvent<Type>>['data'];
 
-/** Reads the log of an arena that has stopped, and says what is wrong with how its matches ended. */
-export async function outcomesOf(folder: string, matches: number): Promise<Outcomes> {
+/** The whole log of an arena that has stopped, in current versions; says so where it does not verify. */
+export async function verifiedLog(folder: string, failures: string[]): Promise<readonly RecordedEvent[]> {
   const store = await LmdbEventStore.open(folderLayout(folder).log, { readOnly: true });
   try {
-    const failures: string[] = [];
-    const { verified, fault } = await verifyStore(store);
-    if (!verified) failures.push(`The log does not hold: ${fault?.message}`);
-    const log = (await readLog(store)).map(upcast);
-    const streams = new Map<string, ArenaEvent[]>();
-    for (const event of log) {
-      if (!event.stream.startsWith('match-')) continue;
-      streams.set(event.stream, [...(streams.get(event.stream) ?? []), event as unknown as ArenaEvent]);
-    }
-    if (streams.size !== matches) failures.push(`There are ${streams.size} matches instead of ${matches}.`);
-    for (const [stream, events] of streams) failures.push(...matchFaults(events).map((what) => `${stream}: ${what}`));
-    failures.push(...(await moneyFaults(log)));
-    const count = (type: string) => log.filter((event) => event.type === type).length;
-    return {
-      settled: count('MatchSettled'),
-      voided: count('MatchVoided'),
-      requeued: count('MatchRequeued') + count('MatchVoided'),
-      failures,
-    };
+    failures.push(...(await chainsHold({ store })));
+    return (await readLog(store)).map(upcast);
   } finally {
     await store.close();
   }
+}
+
+/** When everything has come to its end, no hold is open, and every match has ended once. */
+export function leftovers(log: readonly RecordedEvent[]): string[] {
+  const open = new Set<string>();
+  const ends = new Map<string, number>();
+  for (const { type, data } of log) {
+    const { accountId, holdId, matchId } = data as { accountId: string; holdId: string; matchId: string };
+    if (type === 'FundsHeld') open.add(`${accountId} ${holdId}`);
+    if (/^Hold(Posted|Voided|Expired)$/.test(type)) open.delete(`${accountId} ${holdId}`);
+    if (type === 'MatchProposed') ends.set(matchId, 0);
+    if (type === 'MatchSettled' || type === 'MatchVoided') ends.set(matchId, (ends.get(matchId) ?? 0) + 1);
+  }
+  const odd = [...ends].filter(([, count]) => count !== 1);
+  return [
+    ...[...open].map((hold) => `${hold} is still held`),
+    ...odd.map(([matchId, count]) => `match ${matchId} ended ${count} times`),
+  ];
+}
+
+export const countIn = (log: readonly RecordedEvent[], ...types: string[]): number =>
+  log.filter(({ type }) => types.includes(type)).length;
+
+/** What is wrong with how the matches of an arena that has stopped ended, and with its money. */
+export async function outcomesOf(folder: string, matches: number): Promise<Outcomes> {
+  const failures: string[] = [];
+  const log = await verifiedLog(folder, failures);
+  const streams = new Map<string, ArenaEvent[]>();
+  for (const event of log) {
+    if (!event.stream.startsWith('match-')) continue;
+    streams.set(event.stream, [...(streams.get(event.stream) ?? []), event as unknown as ArenaEvent]);
+  }
+  if (streams.size !== matches) failures.push(`There are ${streams.size} matches instead of ${matches}.`);
+  for (const [stream, events] of streams) failures.push(...matchFaults(events).map((what) => `${stream}: ${what}`));
+  if (countIn(log, 'FundsHeld') === 0) failures.push('The ledger is empty.');
+  return {
+    settled: countIn(log, 'MatchSettled'),
+    voided: countIn(log, 'MatchVoided'),
+    interrupted: countIn(log, 'MatchRequeued', 'MatchVoided'),
+    failures: [...failures, ...auditMoney(log)],
+  };
 }
 
 function matchFaults(events: readonly ArenaEvent[]): string[] {
@@ -73,18 +93,4 @@ function matchFaults(events: readonly ArenaEvent[]): string[] {
       faults.push('its signature does not hold');
   }
   return faults;
-}
-
-/** The ledger sums to zero, nothing is left in escrow, and no stake is still held. */
-async function moneyFaults(log: readonly RecordedEvent[]): Promise<string[]> {
-  const sink = new MemorySink();
-  await new Projector(balancesView, sink, upcast).project(
-    log.filter((event) => balancesView.types.includes(event.type)),
-  );
-  const rows = await sink.rows(balances);
-  const sum = rows.reduce((total, row) => total + row.balanceCents, 0n);
-  const faults = sum === 0n ? [] : [`The ledger sums to ${sum}.`];
-  if (rows.length === 0) faults.push('The ledger is empty.');
-  const held = rows.filter(({ account, balanceCents }) => account.startsWith('escrow') && balanceCents !== 0n);
-  return [...faults, ...held.map(({ account, balanceCents }) => `${account} still holds ${balanceCents}.`)];
 }

@@ -1,30 +1,79 @@
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
-import { execPath } from 'node:process';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ledgerSums } from '../../projections/balances/query.js';
 import { balances } from '../../projections/balances/table.js';
 import { balancesView } from '../../projections/balances/view.js';
-import { type RecordedEvent, seededIds } from '../../services/kernel/index.js';
-import type { PaymentEvent } from '../../services/payments/index.js';
-import { compiled } from '../../services/runtime/package.js';
+import { derivedId, type RecordedEvent, seededIds } from '../../services/kernel/index.js';
+import type { Order, PaymentEvent } from '../../services/payments/index.js';
 import type { WalletEvent } from '../../services/wallet/index.js';
-import { withFolder } from '../bench/folders.js';
-import { readView, withLog } from '../cli/offline.js';
+import { withFolder } from '../harness/folders.js';
 import { type Sandbox, startStripeSandbox } from '../stripe-sandbox/server.js';
-import { type KillPoint, killPoints, ordersOf, type TillLine } from './orders.js';
-import { Started } from './processes.js';
+import { startChild } from './children.js';
+import { verifiedLog } from './outcomes.js';
+import { rebuiltFrom } from './rows.js';
+import type { Run } from './run.js';
 import type { Phase } from './settle.js';
 import { between, type Random, seededRandom } from './workload.js';
 
-export interface PayoutResult {
-  readonly seed: number;
-  readonly killedIn: readonly Phase[];
-  readonly payments: number;
-  readonly transfers: number;
-  readonly failures: readonly string[];
+/** Where a process can be ended: on either side of everything that has to happen once. */
+const killPoints = [
+  'webhook:heard',
+  'webhook:recorded',
+  'payout:asked',
+  'payout:called',
+  'payout:recorded',
+  'payout:stopped',
+  'refund:asked',
+  'refund:called',
+  'refund:recorded',
+] as const;
+export type KillPoint = (typeof killPoints)[number];
+
+/** What the process says, a line each. */
+export type PaymentsLine = { readonly kind: 'open'; readonly url: string } | { readonly kind: 'paid' };
+
+const ACCOUNTS = ['ada', 'bob'] as const;
+const DEPOSITS = 3;
+const WITHDRAWALS = 2;
+
+/** What is paid in and out under a seed. Some want more than they have, and are refused. */
+export function ordersOf(seed: number) {
+  const random = seededRandom('payout', seed);
+  const id = (...name: (string | number)[]) => derivedId('payout', seed, ...name);
+  const currency = 'USD' as const;
+  const payments = ACCOUNTS.flatMap((accountId) =>
+    Array.from({ length: DEPOSITS }, (_, i) => {
+      const amountCents = `${between(random, 100, 9_000)}`;
+      const order: Order = { kind: 'deposit', amountCents, currency, clearingS: 0 };
+      return { accountId, paymentId: id(accountId, 'pay', i), order };
+    }),
+  );
+  const withdrawals = ACCOUNTS.flatMap((accountId) =>
+    Array.from({ length: WITHDRAWALS }, (_, i) => {
+      const amountCents = `${between(random, 100, 6_000)}`;
+      return { accountId, withdrawalId: id(accountId, 'out', i), amountCents, currency };
+    }),
+  );
+  // The house gives back a part of the second payment of each.
+  const refunds = ACCOUNTS.map((accountId, i) => {
+    const paymentId = payments[i * DEPOSITS + 1]?.paymentId ?? '';
+    return { accountId, paymentId, requestId: id(accountId, 'refund'), amountCents: '70', reason: 'chaos' };
+  });
+  // One is called off right after it was asked for: nobody knows whether that is too late.
+  const cancelled = withdrawals.slice(0, 1).map(({ accountId, withdrawalId }) => ({
+    accountId,
+    withdrawalId,
+    reason: 'chaos',
+    afterMs: between(random, 0, 60),
+  }));
+  return { accounts: ACCOUNTS, payments, withdrawals, refunds, cancelled };
 }
+
+export const payout: Run = {
+  name: 'payout',
+  about: 'a process killed around webhooks, transfers and refunds, with a Stripe that repeats, reorders and loses',
+  holds: 'one credit a payment, one transfer a withdrawal, and money sums to zero',
+  start: (seeds) => seeds(runSeed),
+};
 
 const STUCK_MS = 60_000;
 
@@ -32,7 +81,7 @@ const STUCK_MS = 60_000;
  * Deposits, refunds and withdrawals against a stand-in that repeats, reorders and loses, by a process that is killed
  * around its calls and records. Afterwards every payment was credited once and every withdrawal paid by one transfer.
  */
-export function runPayoutSeed(seed: number): Promise<PayoutResult> {
+function runSeed(seed: number) {
   return withFolder(async (folder) => {
     const random = seededRandom('kills', seed);
     let webhookUrl = 'http://127.0.0.1:9';
@@ -48,64 +97,59 @@ export function runPayoutSeed(seed: number): Promise<PayoutResult> {
     });
     const people = new AbortController();
     const busy = playPeople(stripe, seed, people.signal);
+    const endPeople = () => {
+      people.abort();
+      return busy;
+    };
+    const killed: Phase[] = [];
+    /** How it ended, if not by its kill. */
+    const live = async (kill: readonly string[]): Promise<string> => {
+      let hearPaid = (_: 'paid') => {};
+      const paid = new Promise<'paid'>((resolve) => {
+        hearPaid = resolve;
+      });
+      const args = [folder, `${seed}`, stripe.url, secretKey, webhookSecret, ...kill];
+      const child = startChild<PaymentsLine>('payments', args, (line) => {
+        if (line.kind === 'open') webhookUrl = line.url;
+        else hearPaid('paid');
+      });
+      const within = (what: Promise<string>) => Promise.race([what, sleep(STUCK_MS, 'stuck')]);
+      let how = await within(Promise.race([child.ended, paid]));
+      if (how === 'paid') {
+        await endPeople();
+        // Its point may come only now, with a webhook that is told once more.
+        await Promise.race([stripe.dispatcher.idle(), child.ended]);
+        how = await within(child.end('SIGTERM'));
+      }
+      await child.end('SIGKILL');
+      return how === 'exit 0' || how === 'SIGKILL' ? how : `${how}: ${child.errors}`;
+    };
     try {
       const plan = Array.from({ length: between(random, 1, 4) }, () => killAt(random));
-      const killedIn: Phase[] = [];
-      const stuck = (what: string) => ({ seed, killedIn, payments: 0, transfers: 0, failures: [what] });
-      const killed = (kill: readonly string[] = []) => killedIn.push((kill[0]?.split(':')[0] ?? 'payout') as Phase);
-      for (const kill of [...plan, undefined]) {
-        const till = startTill([folder, `${seed}`, stripe.url, secretKey, webhookSecret, ...(kill ?? [])], (url) => {
-          webhookUrl = url;
-        });
-        const how = await Promise.race([till.started.ended, till.paid, sleep(STUCK_MS, 'stuck')]);
-        if (how === 'SIGKILL') {
-          killed(kill);
-          continue;
-        }
-        if (how !== 'paid') {
-          await till.started.end('SIGKILL');
-          return stuck(`It ended with ${how}: ${till.started.errors}`);
-        }
-        people.abort();
-        await busy;
-        // Its point may come only now, with a webhook that is told once more.
-        await Promise.race([stripe.courier.idle(), till.started.ended]);
-        const end = await Promise.race([till.started.end('SIGTERM'), sleep(STUCK_MS, 'stuck')]);
-        if (end === 'exit 0') break;
-        if (end !== 'SIGKILL') return stuck(`It stopped with ${end}: ${till.started.errors}`);
-        killed(kill);
+      let how = '';
+      for (const kill of [...plan, []]) {
+        how = await live(kill);
+        if (how !== 'SIGKILL') break;
+        killed.push((kill[0]?.split(':')[0] ?? 'payout') as Phase);
       }
-      const events = await withLog(folder, (store) => store.readAll({ limit: 10_000 }));
-      const failures = [...faultsOf(seed, events, stripe), ...(await ledgerFaults(folder, stripe))];
+      const kills = killed.length;
+      if (how !== 'exit 0') return { kills, killed, failures: [`It ended with ${how}`] };
+      const failures: string[] = [];
+      const log = await verifiedLog(folder, failures);
+      failures.push(...faultsOf(seed, log, stripe), ...(await ledgerFaults(log, stripe)));
       const transfers = stripe.books.list('transfer').length;
-      return { seed, killedIn, payments: ordersOf(seed).payments.length, transfers, failures };
+      return { kills, killed, payments: ordersOf(seed).payments.length, transfers, failures };
     } finally {
-      people.abort();
-      await busy;
+      await endPeople();
       await stripe.stop();
     }
   });
 }
 
-const killAt = (random: Random): [KillPoint, string] => {
+const killAt = (random: Random): string[] => {
   const point = killPoints[between(random, 0, killPoints.length - 1)] ?? 'payout:called';
   return [point, `${between(random, 1, point.startsWith('webhook') ? 8 : 3)}`];
 };
-
-function startTill(args: readonly string[], onUrl: (url: string) => void) {
-  const file = compiled(import.meta.url, './till.js');
-  const started = new Started(spawn(execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'pipe'] }));
-  const paid = new Promise<'paid'>((resolve) => {
-    const { stdout } = started.child;
-    if (!stdout) return;
-    createInterface(stdout).on('line', (text) => {
-      const line = JSON.parse(text) as TillLine;
-      if (line.kind === 'open') onUrl(line.url);
-      else resolve('paid');
-    });
-  });
-  return { started, paid };
-}
 
 /**
  * Pays what can be paid, completes what can be completed; one payment is refunded in part, one disputed and won, and
@@ -174,8 +218,8 @@ function faultsOf(seed: number, events: readonly RecordedEvent[], stripe: Sandbo
 }
 
 /** The ledger sums to zero, and what it says is at Stripe is what Stripe has. */
-async function ledgerFaults(folder: string, stripe: Sandbox): Promise<string[]> {
-  const rows = await withLog(join(folder), async (store) => (await readView(store, balancesView)).rows(balances));
+async function ledgerFaults(log: readonly RecordedEvent[], stripe: Sandbox): Promise<string[]> {
+  const rows = await (await rebuiltFrom(log, [balancesView])).rows(balances);
   const faults = Object.entries(ledgerSums(rows))
     .filter(([, sum]) => sum !== 0n)
     .map(([currency, sum]) => `The ledger sums to ${sum} ${currency}.`);

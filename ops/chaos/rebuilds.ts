@@ -1,43 +1,23 @@
-import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { execPath } from 'node:process';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Projections } from '../../projections/engine/projections.js';
-import { Projector, type Sink } from '../../projections/engine/projector.js';
 import type { View } from '../../projections/engine/view.js';
 import { openDatabase } from '../../projections/sinks/database.js';
-import { MemorySink } from '../../projections/sinks/memory.js';
+import type { MemorySink } from '../../projections/sinks/memory.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
-import { upcast, views } from '../../projections/views.js';
-import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
+import { views } from '../../projections/views.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { derivedId, EMPTY_HEAD, type EventStore, type RecordedEvent, seal } from '../../services/kernel/index.js';
-import { compiled } from '../../services/runtime/package.js';
-import { withFolder } from '../bench/folders.js';
-import { playChapter } from './chapters.js';
+import { createDatabase, withFolder, withPostgres } from '../harness/folders.js';
 import { readLog } from './checks.js';
-import { createDatabase } from './databases.js';
-import { Started } from './processes.js';
-import { hashOf } from './projections.js';
+import { endWithin, startChild, tell } from './children.js';
+import { countIn } from './outcomes.js';
+import { projectionsOf, rebuiltFrom, rowFaults } from './rows.js';
+import type { Run } from './run.js';
+import { playScenario } from './scenario.js';
 import { between, type Random, seededRandom } from './workload.js';
 
 /** What the process that is killed says, a word a line. */
-export type Moment = 'batching' | 'building' | 'swapping' | 'swapped';
-
-export interface RebuildResult {
-  readonly seed: number;
-  readonly failures: readonly string[];
-  readonly kills: number;
-  /** What the process had last said when it was killed. */
-  readonly killedWhile: Readonly<Record<Exclude<Moment, 'swapped'>, number>>;
-  readonly swaps: number;
-  readonly views: number;
-  readonly events: number;
-  /** Events that no view can take in, and matches that were taken back. */
-  readonly poisoned: number;
-  readonly reversed: number;
-}
+type Moment = 'batching' | 'building' | 'swapping' | 'swapped';
 
 const KILLS = 3;
 const MATCHES = { min: 12, max: 20 };
@@ -51,18 +31,25 @@ const DELAY_MS_MAX = 12;
 /** Far beyond what a busy machine takes. */
 const STUCK_MS = 300_000;
 
+export const projections: Run = {
+  name: 'projections',
+  about: 'projectors killed while they batch, rebuild and swap, and the log goes on with events of every kind',
+  holds: 'the rows of every view equal a rebuild from scratch',
+  start: (seeds) => withPostgres((url) => seeds((seed) => runSeed(seed, url))),
+};
+
 /** One seed: a log that grows, and projectors that are killed wherever they are, each going on where the last one died. */
-export async function runRebuildSeed(seed: number, serverUrl: string): Promise<RebuildResult> {
+function runSeed(seed: number, serverUrl: string) {
   const random = seededRandom('projections', seed);
   const failures: string[] = [];
   const killedWhile = { batching: 0, building: 0, swapping: 0 };
-  let [kills, swaps, raised, log] = [0, 0, 0, [] as RecordedEvent[]];
-  await withFolder(async (folder) => {
+  let [kills, swaps, raised] = [0, 0, 0];
+  return withFolder(async (folder) => {
     const path = join(folder, 'log');
     const store = await LmdbEventStore.open(path);
     try {
       const databaseUrl = await createDatabase(serverUrl, `rebuilds_${seed}`);
-      await playChapter(store, { name: 'first', random, matches: MATCHES.min });
+      await playScenario(store, { name: 'first', random, matches: MATCHES.min });
       while (kills < KILLS) {
         kills += 1;
         // The rules of a view change now and then; what was built by the old ones serves until the new rows are there.
@@ -73,15 +60,22 @@ export async function runRebuildSeed(seed: number, serverUrl: string): Promise<R
         if (ended.fault) failures.push(`Kill ${kills}: ${ended.fault}`);
         else if (ended.last !== 'swapped') killedWhile[ended.last] += 1;
       }
-      log = await readLog(store);
+      const log = await readLog(store);
       failures.push(...(await compare(store, log, databaseUrl, raised)));
+      return {
+        kills,
+        killedWhile,
+        swaps,
+        views: views.length,
+        events: log.length,
+        poisoned: log.filter(({ stream }) => stream.startsWith('poison-')).length,
+        reversed: countIn(log, 'MatchReversed'),
+        failures,
+      };
     } finally {
       await store.close();
     }
-  }).catch((error: unknown) => failures.push(`It could not be carried out: ${String(error)}`));
-  const poisoned = log.filter(({ stream }) => stream.startsWith('poison-')).length;
-  const reversed = log.filter(({ type }) => type === 'MatchReversed').length;
-  return { seed, failures, kills, killedWhile, swaps, views: views.length, events: log.length, poisoned, reversed };
+  });
 }
 
 /** Goes on with the arena's life until the projector is gone, and stops in the middle of whatever it was at. */
@@ -100,7 +94,7 @@ async function writeUntil(store: EventStore, ended: Promise<unknown>, random: Ra
     for (;;) {
       const name = `c${await store.lastPosition()}`;
       await poison(store, random, name);
-      await playChapter(store, { name, random, matches: between(random, MATCHES.min, MATCHES.max), onward });
+      await playScenario(store, { name, random, matches: between(random, MATCHES.min, MATCHES.max), onward });
     }
   } catch (error) {
     if (error !== over) throw error;
@@ -129,24 +123,40 @@ async function projectAndKill(args: readonly string[], random: Random) {
   const target = MOMENTS[between(random, 0, MOMENTS.length - 1)] as Exclude<Moment, 'swapped'>;
   const repeats = between(random, 1, REPEATS_MAX[target]);
   const delayMs = random() * DELAY_MS_MAX;
-  const child = spawn(execPath, [compiled(import.meta.url, './rebuilder.js'), ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const started = new Started(child);
-  const stuck = setTimeout(() => child.kill('SIGKILL'), STUCK_MS);
   let [seen, swaps, last] = [0, 0, 'batching' as Moment];
-  createInterface(child.stdout).on('line', (line) => {
-    last = line as Moment;
+  const projector = startChild<Moment>('projector', args, (moment, { child }) => {
+    last = moment;
     if (last === 'swapped') swaps += 1;
     if (last === target) seen += 1;
     if (seen === repeats && last === target) void sleep(delayMs).then(() => child.kill('SIGKILL'));
   });
-  const how = await started.ended;
-  clearTimeout(stuck);
-  const fault = how !== 'SIGKILL' ? `the projector ended by itself (${how}): ${started.errors.slice(0, 500)}` : '';
-  const stood = seen < repeats ? `it came to ${target} ${seen} times, not ${repeats}. ${started.errors}` : '';
-  return { fault: fault || stood, last, swaps };
+  const how = await endWithin(projector, STUCK_MS);
+  const fault = `the projector ended with ${how} after coming to ${target} ${seen} times, not ${repeats}: ${projector.errors}`;
+  return { fault: how === 'SIGKILL' ? '' : fault, last, swaps };
 }
+
+/** Child: follows a log in small batches, and rebuilds one view after the other. */
+export async function projectAndRebuild([folder = '', databaseUrl = '', run = '', raised = '0']: string[]) {
+  const random = seededRandom('rebuilder', run);
+  const say: (moment: Moment) => void = tell;
+  const store = await LmdbEventStore.open(folder, { readOnly: true });
+  const projecting = projectionsOf(store, new PostgresSink(await openDatabase(databaseUrl)), {
+    views: raisedViews(Number(raised)),
+    batchEvents: between(random, 3, 40),
+    buildBatchEvents: between(random, 5, 80),
+    onCommitted: () => say('batching'),
+    onProgress: (_view, { phase }) => say(phase),
+    onBuildFailed: (_view, error) => console.error(String(error)),
+  });
+  await projecting.start();
+  for (;;) {
+    // Whoever waits for a batch must not wait for ever where there is nothing left to catch up with.
+    say('batching');
+    await projecting.rebuild(views[between(random, 0, views.length - 1)]?.name ?? '');
+  }
+}
+
+const raisedViews = (by: number): View[] => views.map((view) => ({ ...view, version: view.version + by }));
 
 /** Starts once more, waits until everything is built and caught up, and compares with rows that nothing happened to. */
 async function compare(
@@ -155,43 +165,39 @@ async function compare(
   databaseUrl: string,
   raised: number,
 ): Promise<string[]> {
-  const current = views.map((view) => ({ ...view, version: view.version + raised }));
+  const current = raisedViews(raised);
   const database = await openDatabase(databaseUrl);
   const sink = new PostgresSink(database);
-  const makeBus = (checkpoints: ConstructorParameters<typeof EmbeddedBus>[1]) => new EmbeddedBus(store, checkpoints);
-  const projections = new Projections({ views: current, sink, store, upcast, makeBus });
+  const projecting = projectionsOf(store, sink, { views: current });
   try {
-    await projections.start();
+    await projecting.start();
     const untilMs = performance.now() + STUCK_MS;
-    while ((await projections.list()).some(({ lagEvents, build }) => lagEvents > 0 || build !== null)) {
-      if (performance.now() > untilMs) return [`It does not catch up: ${JSON.stringify(await projections.list())}`];
+    while ((await projecting.list()).some(({ lagEvents, build }) => lagEvents > 0 || build !== null)) {
+      if (performance.now() > untilMs) return [`It does not catch up: ${JSON.stringify(await projecting.list())}`];
       await sleep(20);
     }
-    return (await Promise.all(current.map((view) => faultsOf(view, sink, log)))).flat();
+    const rebuilt = await rebuiltFrom(log, current);
+    const others = await Promise.all(current.map((view) => faultsOf(view, sink, rebuilt)));
+    return [...(await rowFaults(sink, rebuilt, current)), ...others.flat()];
   } finally {
-    await projections.stop();
+    await projecting.stop();
     await database.destroy();
   }
 }
 
-async function faultsOf(view: View, sink: PostgresSink, log: readonly RecordedEvent[]): Promise<string[]> {
-  const scratch = new MemorySink();
-  await new Projector(view, scratch, upcast).project(log);
+async function faultsOf(view: View, sink: PostgresSink, rebuilt: MemorySink): Promise<string[]> {
   const faults: string[] = [];
-  if ((await hashOf(sink, view)) !== (await hashOf(scratch, view))) {
-    faults.push(`The rows of ${view.name} are not those of a rebuild from scratch.`);
-  }
   // What is empty equals itself, whatever was done to it.
   for (const table of view.tables) {
     if ((await sink.rows(table)).length === 0) faults.push(`${table.name} has no rows, so nothing was compared.`);
   }
-  const [aside, expected] = await Promise.all([sink, scratch].map(async (each) => lettersOf(each, view)));
+  const [aside, expected] = await Promise.all(
+    [sink, rebuilt].map(async (each) => {
+      const putAside = await each.letters(view);
+      return putAside.map(({ position, code }) => `${position} (${code})`).join(', ');
+    }),
+  );
   if (aside !== expected) faults.push(`${view.name} has put aside ${aside}, and not ${expected}.`);
   if (await sink.building(view)) faults.push(`${view.name} has left a build behind.`);
   return faults;
-}
-
-/** The positions of the events that were put aside, and why. */
-async function lettersOf(sink: Sink, view: View): Promise<string> {
-  return (await sink.letters(view)).map(({ position, code }) => `${position} (${code})`).join(', ');
 }

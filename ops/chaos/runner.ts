@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withFolder } from '../bench/folders.js';
+import { withFolder } from '../harness/folders.js';
 import { type Outcomes, outcomesOf } from './outcomes.js';
 import { type Started, startArena, startRunner } from './processes.js';
+import type { Run } from './run.js';
 import { between, type Random, seededRandom } from './workload.js';
 
 /** What the arena process says, a line each. */
@@ -10,10 +11,20 @@ export type ArenaLine =
   | { readonly kind: 'event'; readonly type: string; readonly matchId: string }
   | { readonly kind: 'fault'; readonly what: string };
 
-export interface RunnerResult extends Outcomes {
-  readonly seed: number;
-  readonly kills: number;
-}
+export const runner: Run = {
+  name: 'runner',
+  about: 'runners killed in the middle of matches',
+  holds: 'every match ends with exactly one outcome, and money sums to zero',
+  start: (seeds) => seeds(runRunnerSeed),
+};
+
+export const drain: Run = {
+  name: 'drain',
+  about: 'a long queue is drained, with stops in between',
+  holds: 'every match of the queue is settled',
+  start: (matches) => matches(runDrain),
+  again: (matches) => `runner --drain ${matches}`,
+};
 
 const MATCHES = 6;
 const RUNNERS = 2;
@@ -24,8 +35,8 @@ const LEASE_MS = 1_000;
 const FUEL = 30;
 const STUCK_MS = 120_000;
 
-/** What the arena has told so far. */
-class Told {
+/** What has been heard from the arena so far. */
+class ArenaNews {
   claims = 0;
   readonly ended = new Set<string>();
   readonly faults: string[] = [];
@@ -48,14 +59,12 @@ class Told {
 }
 
 /** One seed: runners killed in the middle of matches, some started again with their key and some replaced. */
-export async function runRunnerSeed(seed: number): Promise<RunnerResult> {
+export function runRunnerSeed(seed: number): Promise<Outcomes & { readonly kills: number }> {
   const random = seededRandom('runner', seed);
   let kills = 0;
-  const faults: string[] = [];
-  let outcomes: Outcomes | undefined;
-  await withFolder(async (folder) => {
-    const told = new Told();
-    const arena = await startArena({ folder, seed, matches: MATCHES, leaseMs: LEASE_MS, fuel: FUEL }, told.hear);
+  return withFolder(async (folder) => {
+    const news = new ArenaNews();
+    const arena = await startArena({ folder, seed, matches: MATCHES, leaseMs: LEASE_MS, fuel: FUEL }, news.hear);
     const runners: { key: string; process: Started }[] = [];
     const start = (key: string) => {
       const concurrency = between(random, 1, 2);
@@ -64,8 +73,8 @@ export async function runRunnerSeed(seed: number): Promise<RunnerResult> {
     for (let i = 0; i < RUNNERS; i++) start(`runner-${i}`);
     const planned = between(random, 1, KILLS_MAX);
     while (kills < planned) {
-      const claims = told.claims + between(random, 0, 2);
-      await told.until(() => told.claims > claims || told.ended.size === MATCHES, 'a claim');
+      const claims = news.claims + between(random, 0, 2);
+      await news.until(() => news.claims > claims || news.ended.size === MATCHES, 'a claim');
       await sleep(between(random, 0, DELAY_MS_MAX));
       const [victim] = runners.splice(between(random, 0, runners.length - 1), 1);
       if (!victim) break;
@@ -73,19 +82,12 @@ export async function runRunnerSeed(seed: number): Promise<RunnerResult> {
       await victim.process.end('SIGKILL');
       start(random() < 0.5 ? victim.key : `runner-${RUNNERS + kills}`);
     }
-    await told.until(() => told.ended.size === MATCHES, 'the end of every match');
-    faults.push(
-      ...told.faults,
-      ...(await endAll(
-        runners.map((runner) => runner.process),
-        arena.started,
-      )),
-    );
-    outcomes = await outcomesOf(folder, MATCHES);
-  }).catch((error: unknown) => faults.push(`It could not be carried out: ${String(error)}`));
-  const none: Outcomes = { settled: 0, voided: 0, requeued: 0, failures: [] };
-  const { failures, ...counts } = outcomes ?? none;
-  return { seed, kills, ...counts, failures: [...faults, ...failures] };
+    await news.until(() => news.ended.size === MATCHES, 'the end of every match');
+    const processes = runners.map((each) => each.process);
+    const faults = [...news.faults, ...(await endAll(processes, arena.started))];
+    const { failures, ...counts } = await outcomesOf(folder, MATCHES);
+    return { kills, ...counts, failures: [...faults, ...failures] };
+  });
 }
 
 /** One that was asked before it had started up dies of the signal, which is as good. */
@@ -103,33 +105,26 @@ async function endAll(runners: readonly Started[], arena: Started): Promise<stri
   return faults;
 }
 
-export interface DrainResult extends Outcomes {
-  readonly matches: number;
-  readonly stops: number;
-  readonly seconds: number;
-  /** The most memory that any process of a kind had resident. */
-  readonly peakMiB: { readonly arena: number; readonly runner: number };
-}
-
 /** A long queue, with runners stopped in the middle by signals, and the arena itself once. */
-export async function runDrain(matches: number, random: Random = seededRandom('drain')): Promise<DrainResult> {
-  const startedMs = performance.now();
+export function runDrain(matches: number) {
+  const random: Random = seededRandom('drain');
   return withFolder(async (folder) => {
     const peakKiB = { arena: 0, runner: 0 };
-    const told = new Told();
-    const open = () => startArena({ folder, seed: 0, matches, leaseMs: 10_000, fuel: 1 }, told.hear);
+    const news = new ArenaNews();
+    const open = () => startArena({ folder, seed: 0, matches, leaseMs: 10_000, fuel: 1 }, news.hear);
     let arena = await open();
     let stops = 0;
-    let runner = startRunner({ folder, address: arena.address, key: 'runner', concurrency: 2 });
+    const start = () => startRunner({ folder, address: arena.address, key: 'runner', concurrency: 2 });
+    let process = start();
     const stopRunner = async () => {
       stops += 1;
-      const how = await runner.end('SIGTERM');
-      peakKiB.runner = Math.max(peakKiB.runner, runner.peakKiB());
-      if (!endedWell(how)) told.faults.push(`The runner ended with ${how}: ${runner.errors}`);
+      const how = await process.end('SIGTERM');
+      peakKiB.runner = Math.max(peakKiB.runner, process.peakKiB());
+      if (!endedWell(how)) news.faults.push(`The runner ended with ${how}: ${process.errors}`);
     };
     for (const share of [0.25, 0.5, 0.75]) {
       const target = Math.floor(matches * share) + between(random, 0, 10);
-      await told.until(() => told.ended.size >= Math.min(target, matches), `${target} matches`);
+      await news.until(() => news.ended.size >= Math.min(target, matches), `${target} matches`);
       await stopRunner();
       if (share === 0.5) {
         stops += 1;
@@ -137,9 +132,9 @@ export async function runDrain(matches: number, random: Random = seededRandom('d
         await arena.started.end('SIGTERM');
         arena = await open();
       }
-      runner = startRunner({ folder, address: arena.address, key: 'runner', concurrency: 2 });
+      process = start();
     }
-    await told.until(() => told.ended.size === matches, 'the end of every match');
+    await news.until(() => news.ended.size === matches, 'the end of every match');
     await stopRunner();
     peakKiB.arena = Math.max(peakKiB.arena, arena.started.peakKiB());
     const faults = await endAll([], arena.started);
@@ -147,12 +142,10 @@ export async function runDrain(matches: number, random: Random = seededRandom('d
     const lost = outcomes.voided > 0 ? [`${outcomes.voided} matches were voided, though nobody was killed.`] : [];
     const mebibytes = (kib: number) => Math.round(kib / 1024);
     return {
-      matches,
       stops,
       ...outcomes,
-      seconds: Math.round((performance.now() - startedMs) / 100) / 10,
       peakMiB: { arena: mebibytes(peakKiB.arena), runner: mebibytes(peakKiB.runner) },
-      failures: [...told.faults, ...faults, ...failures, ...lost],
+      failures: [...news.faults, ...faults, ...failures, ...lost],
     };
   });
 }

@@ -2,17 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { houseAgentSource } from '../../sandbox-runner/index.js';
 import { AgonError } from '../../services/kernel/index.js';
 
-const STAKE_CENTS = 100;
+const STAKE_CENTS = '100';
 const GAMES = ['tic-tac-toe', 'connect-four'];
 const STYLES = ['random', 'first', 'centre', 'tactician'];
 const ENDED = ['settled', 'voided', 'reversed'];
 const ATTEMPT_MS = 5_000;
 const PAUSE_MS = 50;
-
-export interface Arenas {
-  readonly url: string;
-  readonly token: string;
-}
 
 /** What somebody was told that the arena has done. */
 export interface Receipt {
@@ -21,7 +16,7 @@ export interface Receipt {
   readonly events: readonly string[];
 }
 
-interface Answered<T> {
+interface Response<T> {
   readonly data?: T;
   readonly errors?: readonly { readonly message: string; readonly extensions?: { readonly code?: string } }[];
 }
@@ -41,7 +36,7 @@ export class Season {
   retries = 0;
 
   constructor(
-    private readonly arena: Arenas,
+    private readonly arena: { readonly url: string; readonly token: string },
     private readonly seed: string,
     private readonly owners: number,
     private readonly patienceMs = 90_000,
@@ -49,39 +44,30 @@ export class Season {
 
   async open(): Promise<void> {
     const sources = await Promise.all(STYLES.map((style) => houseAgentSource(style)));
-    await eachOf(this.names(), async (accountId, i) => {
-      const owner = { accountId, displayName: `Owner ${i + 1}` };
-      await this.send(
-        `owner ${accountId}`,
-        'registerOwner(accountId: $accountId, displayName: $displayName)',
-        { accountId: 'String!', displayName: 'String!' },
-        owner,
-      );
-      const grant = { accountId, amountCents: '100000' };
-      const grantTypes = { accountId: 'String!', amountCents: 'String!' };
-      const granting = 'grantCredits(accountId: $accountId, amountCents: $amountCents)';
-      await this.send(`grant ${accountId}`, granting, grantTypes, grant);
-      const agent = { ownerId: accountId, name: 'bot', games: GAMES, source: sources[i % sources.length] };
-      const agentTypes = { ownerId: 'String!', name: 'String!', games: '[String!]!', source: 'String!' };
-      const submitting = 'submitAgent(ownerId: $ownerId, name: $name, games: $games, source: $source)';
-      await this.send(`agent ${accountId}`, submitting, agentTypes, agent);
-    });
+    await Promise.all(
+      this.names().map(async (accountId, i) => {
+        await this.send(`owner ${accountId}`, 'registerOwner', { accountId, displayName: `Owner ${i + 1}` });
+        await this.send(`grant ${accountId}`, 'grantCredits', { accountId, amountCents: '100000' });
+        const agent = { ownerId: accountId, name: 'bot', games: GAMES, source: sources[i % sources.length] ?? '' };
+        await this.send(`agent ${accountId}`, 'submitAgent', agent);
+      }),
+    );
   }
 
   /** Proposes the matches of a round, everybody against somebody; resolves when they are acknowledged. */
-  async propose(round: number): Promise<string[]> {
-    const ids: string[] = [];
-    await eachOf(pairsOf(this.owners, round), async ([a, b], i) => {
-      const names = this.names();
-      const agents = [`${names[a]}.bot`, `${names[b]}.bot`];
-      const variables = { game: GAMES[(round + i) % GAMES.length], agents, seed: `${this.seed}/${round}/${i}` };
-      const types = { game: 'String!', agents: '[String!]!', seed: 'String!' };
-      const proposing = `proposeMatch(game: $game, agents: $agents, seed: $seed, stakeCents: "${STAKE_CENTS}")`;
-      const { id } = await this.send(`match ${round} ${i}`, proposing, types, variables);
-      ids.push(id);
-      this.matchIds.push(id);
-    });
-    return ids;
+  async propose(round: number): Promise<void> {
+    const names = this.names();
+    await Promise.all(
+      pairsOf(this.owners, round).map(async ([a, b], i) => {
+        const { id } = await this.send(`match ${round} ${i}`, 'proposeMatch', {
+          game: GAMES[(round + i) % GAMES.length] ?? '',
+          agents: [`${names[a]}.bot`, `${names[b]}.bot`],
+          seed: `${this.seed}/${round}/${i}`,
+          stakeCents: STAKE_CENTS,
+        });
+        this.matchIds.push(id);
+      }),
+    );
   }
 
   /** Until every match that was proposed has ended and been paid for. */
@@ -141,7 +127,7 @@ export class Season {
     }
   }
 
-  private async request<T>(query: string, variables: object, key: string | undefined): Promise<Answered<T>> {
+  private async request<T>(query: string, variables: object, key: string | undefined): Promise<Response<T>> {
     const { url, token } = this.arena;
     const response = await fetch(`${url}/graphql`, {
       method: 'POST',
@@ -153,16 +139,20 @@ export class Season {
       body: JSON.stringify({ query, variables }),
       signal: AbortSignal.timeout(ATTEMPT_MS),
     });
-    return (await response.json()) as Answered<T>;
+    return (await response.json()) as Response<T>;
   }
 
+  /** Every argument that there is, is a text or a list of them. */
   private async send(
     name: string,
-    call: string,
-    types: Readonly<Record<string, string>>,
-    variables: Record<string, unknown>,
+    mutation: string,
+    variables: Readonly<Record<string, string | readonly string[]>>,
   ): Promise<Receipt> {
-    const declared = Object.entries(types).map(([variable, type]) => `$${variable}: ${type}`);
+    const given = Object.entries(variables);
+    const declared = given.map(
+      ([variable, value]) => `$${variable}: ${typeof value === 'string' ? 'String!' : '[String!]!'}`,
+    );
+    const call = `${mutation}(${given.map(([variable]) => `${variable}: $${variable}`).join(', ')})`;
     const query = `mutation Do(${declared.join(', ')}) { done: ${call} { id events position repeated } }`;
     const { done } = await this.ask<{ done: Receipt }>(query, variables, `${this.seed} ${name}`);
     this.receipts.push(done);
@@ -194,15 +184,11 @@ export class Season {
 }
 
 /** The circle method: in every round all meet somebody, and in as many rounds less one as there are players each meets each. */
-export function pairsOf(players: number, round: number): [number, number][] {
+function pairsOf(players: number, round: number): [number, number][] {
   const others = players - 1;
   const at = (i: number) => (i === 0 ? 0 : 1 + ((i - 1 + round) % others));
   return Array.from({ length: players / 2 }, (_, i) => {
     const pair: [number, number] = [at(i), at(players - 1 - i)];
     return round % 2 === 0 ? pair : [pair[1], pair[0]];
   });
-}
-
-async function eachOf<T>(items: readonly T[], work: (item: T, index: number) => Promise<void>): Promise<void> {
-  await Promise.all(items.map(work));
 }

@@ -1,9 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { execPath } from 'node:process';
-import { compiled } from '../../services/runtime/package.js';
-import type { Answer } from './protocol.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startChild } from './children.js';
+import type { Started } from './processes.js';
 import { between, type Random } from './workload.js';
 
 export const damages = ['truncate', 'flip', 'zero'] as const;
@@ -35,51 +34,36 @@ export function inflict(damage: Damage, path: string, random: Random): string {
   }
 }
 
+/** What a reader says about a folder, having opened it and read everything in it. */
+export type Answer =
+  | { readonly outcome: 'reported'; readonly code: string; readonly message: string }
+  | { readonly outcome: 'served'; readonly digest: string; readonly events: number }
+  | { readonly outcome: 'inconsistent'; readonly what: string };
+
 /** Asks a process of its own what a folder holds, and survives its death. */
 export class Reader {
-  private child: ChildProcess | undefined;
+  private process: Started | undefined;
+  private onAnswer: (answer: Answer) => void = () => {};
 
   async ask(folder: string): Promise<Answer | { readonly outcome: 'crashed' | 'hung'; readonly how: string }> {
-    this.child ??= this.start();
-    const { child } = this;
-    return new Promise((resolve) => {
-      let output = '';
-      let errors = '';
-      const timer = setTimeout(() => end({ outcome: 'hung', how: `no answer in ${ANSWER_MS} ms` }), ANSWER_MS);
-      const onExit = (code: number | null, signal: string | null) =>
-        end({ outcome: 'crashed', how: `${signal ?? `exit ${code}`} ${errors.slice(0, 300)}` });
-      const onErrors = (chunk: Buffer) => {
-        errors += chunk.toString();
-      };
-      const onOutput = (chunk: Buffer) => {
-        output += chunk.toString();
-        if (output.endsWith('\n')) end(JSON.parse(output) as Answer);
-      };
-      const end = (answer: Awaited<ReturnType<Reader['ask']>>) => {
-        clearTimeout(timer);
-        child.off('close', onExit);
-        child.stdout?.off('data', onOutput);
-        child.stderr?.off('data', onErrors);
-        if (answer.outcome === 'hung' || answer.outcome === 'crashed') this.stop();
-        resolve(answer);
-      };
-      child.on('close', onExit);
-      child.stdout?.on('data', onOutput);
-      child.stderr?.on('data', onErrors);
-      child.stdin?.write(`${folder}\n`);
+    this.process ??= startChild<Answer>('reader', [], (answer) => this.onAnswer(answer));
+    const { process } = this;
+    const answered = new Promise<Answer>((resolve) => {
+      this.onAnswer = resolve;
     });
-  }
-
-  private start(): ChildProcess {
-    const child = spawn(execPath, [compiled(import.meta.url, './reader.js')], { stdio: ['pipe', 'pipe', 'pipe'] });
-    // Writing to one that has just died is answered by its exit, not by an error here.
-    child.stdin.on('error', () => {});
-    return child;
+    process.child.stdin?.write(`${folder}\n`);
+    const answer = await Promise.race([
+      answered,
+      process.ended.then((how) => ({ outcome: 'crashed', how: `${how} ${process.errors}` }) as const),
+      sleep(ANSWER_MS, { outcome: 'hung', how: `no answer in ${ANSWER_MS} ms` } as const, { ref: false }),
+    ]);
+    if (answer.outcome === 'hung' || answer.outcome === 'crashed') this.stop();
+    return answer;
   }
 
   stop(): void {
-    this.child?.kill('SIGKILL');
-    this.child = undefined;
+    this.process?.child.kill('SIGKILL');
+    this.process = undefined;
   }
 }
 

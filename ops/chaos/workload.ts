@@ -1,15 +1,5 @@
-import { arena, ClaimMatch, ProposeMatch, ReportMatch } from '../../services/arena/index.js';
-import {
-  type Command,
-  type CommandMeta,
-  type Context,
-  derivedId,
-  type Ids,
-  invariant,
-  SYSTEM,
-  systemClock,
-} from '../../services/kernel/index.js';
-import { GrantCredits, HoldFunds, PostHold, VoidHold, wallet } from '../../services/wallet/index.js';
+import { type CommandMeta, derivedId, type Ids, SYSTEM, systemClock } from '../../services/kernel/index.js';
+import { seatOf, wonBy } from '../harness/write-side.js';
 
 /** Numbers in [0, 1) that depend only on the seed (mulberry32). */
 export type Random = () => number;
@@ -34,26 +24,8 @@ export interface Sent {
   readonly meta: CommandMeta;
 }
 
-const makers: Readonly<Record<string, { context: Context; make: new (data: never, meta: CommandMeta) => Command }>> = {
-  GrantCredits: { context: wallet, make: GrantCredits },
-  HoldFunds: { context: wallet, make: HoldFunds },
-  PostHold: { context: wallet, make: PostHold },
-  VoidHold: { context: wallet, make: VoidHold },
-  ProposeMatch: { context: arena, make: ProposeMatch },
-  ClaimMatch: { context: arena, make: ClaimMatch },
-  ReportMatch: { context: arena, make: ReportMatch },
-};
-
-/** The command itself, ready for handle(). */
-export function commandOf(sent: Sent): { context: Context; command: Command } {
-  const maker = makers[sent.type];
-  invariant(maker, `${sent.type} is a command of this workload.`);
-  return { context: maker.context, command: new maker.make(sent.data as never, sent.meta) };
-}
-
 const ACCOUNTS = 24;
 const TURNS_MAX = 40;
-const CODE_DIGEST = 'c0de'.repeat(16);
 
 type Send = (sent: Sent) => Promise<readonly { readonly type: string }[]>;
 
@@ -92,13 +64,7 @@ async function playMatch(
   matchId: string,
   command: (type: string, data: unknown) => Promise<unknown>,
 ): Promise<void> {
-  const seats = [1, 2].map((seat) => ({
-    agentId: `player-${seat}.four`,
-    accountId: `player-${seat}`,
-    version: 1,
-    codeDigest: CODE_DIGEST,
-    runtime: 'javascript' as const,
-  }));
+  const seats = ['player-1', 'player-2'].map((accountId) => seatOf(accountId));
   const terms = { matchId, game: 'connect-four', stakeCents: '0', currency: 'PLAY' };
   await command('ProposeMatch', { ...terms, seed: matchId, seats, rakeBps: 1000 });
   await command('ClaimMatch', { matchId, runnerId: 'runner-1', leaseMs: 60_000 });
@@ -108,12 +74,5 @@ async function playMatch(
     action: { column: between(random, 0, 6) },
     fuel: between(random, 500, 5_000),
   }));
-  await command('ReportMatch', {
-    matchId,
-    runnerId: 'runner-1',
-    attempt: 1,
-    turns,
-    outcome: { winner: 0, scores: [1, 0], reason: 'line', detail: 'Four in a row.', seatAtFault: null },
-    execution: { driver: 'quickjs', gameVersion: 1, limits: { fuel: 1_000_000 }, usage: [] },
-  });
+  await command('ReportMatch', { matchId, runnerId: 'runner-1', attempt: 1, ...wonBy(0), turns });
 }

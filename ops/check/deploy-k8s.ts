@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { packageRoot } from '../../services/runtime/package.js';
@@ -217,8 +217,12 @@ function serviceFaults({ metadata, spec }: Resource, workloads: readonly Resourc
 
 function scalerFaults({ metadata, spec }: Resource, workloads: readonly Resource[]): string[] {
   const known = workloads.some((workload) => workload.metadata.name === spec.scaleTargetRef.name);
-  const told = ['metrics.ts', 'gauges.ts']
-    .map((file) => readFileSync(join(packageRoot, 'ops', 'embedded', file), 'utf8'))
+  const told = ['services', 'projections', 'sandbox-runner', 'gateway']
+    .flatMap((folder) =>
+      readdirSync(join(packageRoot, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+    )
+    .filter((file) => /(\/(metrics|gauges|part))\.ts$/.test(file))
+    .map((file) => readFileSync(join(packageRoot, file), 'utf8'))
     .join();
   const unheard = (spec.metrics ?? []).filter(
     ({ external }) => external && !told.includes(`'${external.metric.name}'`),

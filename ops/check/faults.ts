@@ -14,7 +14,7 @@ Plants one deliberate fault after the other and runs the spec file that has to n
   --list       names them and runs nothing
 `;
 
-interface Judged {
+interface Judgement {
   readonly fault: Fault;
   readonly verdict: Verdict;
 }
@@ -45,11 +45,11 @@ function asked(): Question {
 }
 
 /** Judges the faults that one spec file guards, after a look at whether that file can judge. */
-async function judgeAll(lane: Lane, spec: string, group: readonly Fault[]): Promise<Judged[]> {
+async function judgeAll(lane: Lane, spec: string, group: readonly Fault[]): Promise<Judgement[]> {
   const startedMs = performance.now();
-  const unfit = whyUnfitToJudge((await lane.run(spec)).run);
+  const unfit = await unfitSpecs(lane, spec);
   say(`baseline    ${spec} (${secondsSince(startedMs)})`);
-  const judged: Judged[] = [];
+  const judged: Judgement[] = [];
   for (const fault of group) {
     const faultStartedMs = performance.now();
     const verdict = unfit ?? (await tried(lane, fault));
@@ -60,18 +60,32 @@ async function judgeAll(lane: Lane, spec: string, group: readonly Fault[]): Prom
   return judged;
 }
 
+/** What became of a fault; vitest falling over is no verdict about it, and keeps no other from being tried. */
 async function tried(lane: Lane, fault: Fault): Promise<Verdict> {
-  const { run, planted } = await lane.run(fault.spec, fault);
-  return judge(run, planted);
+  try {
+    const { run, planted } = await lane.run(fault.spec, fault);
+    return judge(run, planted);
+  } catch (error) {
+    return { kind: 'not judged', why: `vitest fell over: ${(error as Error).message}` };
+  }
+}
+
+/** Why the specs of a file cannot judge; undefined if they can. */
+async function unfitSpecs(lane: Lane, spec: string): Promise<Verdict | undefined> {
+  try {
+    return whyUnfitToJudge((await lane.run(spec)).run);
+  } catch (error) {
+    return { kind: 'not judged', why: `vitest fell over: ${(error as Error).message}` };
+  }
 }
 
 const secondsSince = (startedMs: number) => `${((performance.now() - startedMs) / 1000).toFixed(1)} s`;
 
 /** Names everything that was not killed, and closes with one line; TEST_REPORT gets the same for whoever started this. */
-function close(judged: readonly Judged[]): number {
+function close(judged: readonly Judgement[]): number {
   const required = env.AGON_REQUIRE_ENGINES === '1';
   const of = (kinds: readonly string[]) => judged.filter(({ verdict }) => kinds.includes(verdict.kind));
-  const texts = (some: readonly Judged[]) =>
+  const texts = (some: readonly Judgement[]) =>
     some.map(({ fault, verdict }) => `${fault.name}: ${verdict.kind}, ${verdict.why}`);
   const killed = of(['killed']);
   const skipped = of(['skipped']);
@@ -88,10 +102,10 @@ function close(judged: readonly Judged[]): number {
 }
 
 /** Two at a time; what takes real engines stays in the first lane, so that there is one of each. */
-async function judgeGroups(wanted: readonly Fault[]): Promise<Judged[]> {
+async function judgeGroups(wanted: readonly Fault[]): Promise<Judgement[]> {
   const specs = [...new Set(wanted.map(({ spec }) => spec))];
   const waiting = [...specs.filter(takesEngines), ...specs.filter((spec) => !takesEngines(spec))];
-  const judged: Judged[] = [];
+  const judged: Judgement[] = [];
   const work = async (takes: (spec: string) => boolean) => {
     const lane = new Lane();
     for (let spec = waiting.find(takes); spec !== undefined; spec = waiting.find(takes)) {

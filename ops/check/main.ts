@@ -26,7 +26,7 @@ const tool =
     return status === 0 ? [] : [`${out}${err}`.trim() || `${name} did not run: ${error?.message}`];
   };
 
-export const gates: readonly Gate[] = [
+const gates: readonly Gate[] = [
   { name: 'format and lint', run: tool('biome', 'ci', '--colors=off', '.') },
   { name: 'types', run: tool('tsc', '--noEmit', '-p', 'tsconfig.json') },
   { name: 'dependency rules', run: tool('depcruise', '--config', '.dependency-cruiser.cjs', ...folders) },

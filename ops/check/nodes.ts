@@ -4,6 +4,7 @@ import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:f
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { argv, env, exit, stdout } from 'node:process';
+import { createInterface } from 'node:readline';
 import { nodeFlags, packageRoot } from '../../services/runtime/package.js';
 
 /** The lines of Node that Agon runs on, besides the oldest, which everything else is tried with. */
@@ -58,7 +59,7 @@ async function specs(node: string): Promise<string | undefined> {
   return code === 0 ? undefined : output.text;
 }
 
-/** An arena that comes up, ends by SIGTERM, and says nothing of Node's that somebody should mend. */
+/** An arena that serves, ends by SIGTERM, and says nothing of Node's that somebody should mend. */
 async function startAndStop(node: string): Promise<string | undefined> {
   const data = mkdtempSync(join(work, 'data-'));
   const agon = join(packageRoot, 'ops', 'cli', 'agon.js');
@@ -69,9 +70,11 @@ async function startAndStop(node: string): Promise<string | undefined> {
   const ended = once(child, 'close');
   const late = setTimeout(() => child.kill('SIGKILL'), START_MS);
   try {
-    await Promise.race([once(child.stdout, 'data'), ended]);
+    const ready = await Promise.race([once(createInterface(child.stdout), 'line'), ended.then(() => undefined)]);
+    const served = ready !== undefined && (await fetch(`${JSON.parse(ready[0]).url}/readyz`)).ok;
     child.kill('SIGTERM');
     const [code, signal] = await ended;
+    if (!served) return `It did not get ready.\n${output.text}`;
     if (code !== 0) return `It ended with ${signal ?? code}.\n${output.text}`;
     return /Warning:|^warning:/m.test(output.text) ? output.text : undefined;
   } finally {

@@ -32,6 +32,7 @@ function reportOf(module: TestModule): FileReport {
   }));
   const own = [...module.errors(), ...[...module.children.allSuites()].flatMap((suite) => suite.errors())];
   for (const { message } of own) failed.push({ name: module.relativeModuleId, message: firstLine(message) });
+  for (const { fullName } of named('pending')) failed.push({ name: fullName, message: 'did not come to an end' });
   return {
     file: module.relativeModuleId,
     durationMs: Math.round(module.diagnostic().duration),

@@ -1,12 +1,13 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { argv, env, execPath, exit, stderr, stdout } from 'node:process';
+import { argv, env, execPath, exit, kill, stderr, stdout } from 'node:process';
 import { packageRoot } from '../../services/runtime/package.js';
 import { missingEngines } from '../engines/at-hand.js';
 import { check } from './main.js';
 import type { FileReport } from './reporter.js';
+import { specFilesOf } from './tidy.js';
 
 /** Where more than a few files fail, something is wrong and not late. */
 const LOOKED_AT_AGAIN_MAX = 5;
@@ -18,9 +19,23 @@ interface Outcome {
   readonly skipped: readonly string[];
   readonly unstable?: readonly string[];
 }
+const NOTHING: Outcome = { passed: 0, failed: [], skipped: [] };
 
+/** Whether what cannot be tried here is a failure. */
+const required = env.AGON_REQUIRE_ENGINES === '1';
 const say = (text: string) => stdout.write(`${text}\n`);
 const work = mkdtempSync(join(tmpdir(), 'agon-test-'));
+
+/** Set once somebody wants the run to end; what it has started ends with it, and nothing else begins. */
+let endedBy: NodeJS.Signals | undefined;
+const children = new Set<ChildProcess>();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    endedBy = signal;
+    // Its whole group: vitest ends at once, and not the processes that it runs specs in.
+    for (const { pid } of children) if (pid !== undefined) kill(-pid, signal);
+  });
+}
 
 /** Runs a program to its end and shows what it says. */
 function run(file: string, args: readonly string[], own: Record<string, string> = {}): Promise<boolean> {
@@ -28,8 +43,13 @@ function run(file: string, args: readonly string[], own: Record<string, string> 
     cwd: packageRoot,
     stdio: ['ignore', 'inherit', 'inherit'],
     env: { ...env, ...own },
+    detached: true,
   });
-  return new Promise((resolve, reject) => child.once('error', reject).once('exit', (code) => resolve(code === 0)));
+  children.add(child);
+  const ended = new Promise<boolean>((resolve, reject) =>
+    child.once('error', reject).once('exit', (code) => resolve(code === 0)),
+  );
+  return ended.finally(() => children.delete(child));
 }
 
 const vitest = join(packageRoot, 'node_modules', 'vitest', 'vitest.mjs');
@@ -41,7 +61,7 @@ async function vitestOf(args: readonly string[]): Promise<readonly FileReport[]>
   const own = { TEST_REPORT: report };
   const good = await run(
     vitest,
-    ['run', '--passWithNoTests', '--reporter=dot', `--reporter=${reporter}`, ...args],
+    ['run', '--allowOnly=false', '--reporter=dot', `--reporter=${reporter}`, ...args],
     own,
   );
   if (!existsSync(report)) return [brokenBy('vitest ended without a word about the specs: see above')];
@@ -55,29 +75,37 @@ const brokenBy = (message: string): FileReport => {
 };
 
 /**
- * The specs of one tier. Real engines that share a few cores with everything else sometimes come too late for a spec, so
+ * The specs of some tiers. Real engines that share a few cores with everything else sometimes come too late for a spec, so
  * files that failed are looked at once more, alone. What fails again is a failure; what does not is named as unstable,
  * for somebody to mend.
  */
-async function tier(name: string, args: readonly string[] = []): Promise<Outcome> {
-  const first = await vitestOf(['--project', name, ...args]);
+async function tier(names: readonly string[], args: readonly string[] = []): Promise<Outcome> {
+  const expected = names.flatMap(specFilesOf);
+  if (expected.length === 0) {
+    say(`there is no spec file of ${names.join(' or ')} yet`);
+    return NOTHING;
+  }
+  const projects = names.flatMap((name) => ['--project', name]);
+  const first = await vitestOf([...projects, ...args]);
   const failing = first.filter(({ failed }) => failed.length > 0);
   const again = failing.length <= LOOKED_AT_AGAIN_MAX && failing.every(({ file }) => file !== '');
-  let stillFailing = new Set(failing.map(({ file }) => file));
-  if (failing.length > 0 && again) {
+  let healed = new Set<string>();
+  if (failing.length > 0 && again && !endedBy) {
     say(`\n${failing.length} files failed and are looked at again, alone`);
-    const second = await vitestOf(['--project', name, '--maxWorkers=1', ...failing.map(({ file }) => file)]);
-    stillFailing = new Set(second.filter(({ failed }) => failed.length > 0).map(({ file }) => file));
-    if (stillFailing.has('')) stillFailing = new Set(failing.map(({ file }) => file));
+    const second = await vitestOf([...projects, '--maxWorkers=1', ...failing.map(({ file }) => file)]);
+    const whole = second.every(({ file }) => file !== '');
+    const good = second.filter(({ failed, passed }) => whole && failed.length === 0 && passed > 0);
+    healed = new Set(good.map(({ file }) => file));
   }
   const textsOf = (files: readonly FileReport[]) =>
     files.flatMap(({ file, failed }) => failed.map((each) => `${file} ${each.name}: ${each.message}`));
-  const unstable = textsOf(failing.filter(({ file }) => !stillFailing.has(file)));
+  const unstable = textsOf(failing.filter(({ file }) => healed.has(file)));
+  const lost = expected.filter((path) => !first.some(({ file }) => file === path));
   const slow = [...first].sort((a, b) => b.durationMs - a.durationMs).slice(0, SLOWEST_SHOWN);
   say(`slowest: ${slow.map(({ file, durationMs }) => `${file} ${(durationMs / 1000).toFixed(1)} s`).join(', ')}`);
   return {
     passed: first.reduce((sum, { passed }) => sum + passed, 0) + unstable.length,
-    failed: textsOf(failing.filter(({ file }) => stillFailing.has(file))),
+    failed: [...textsOf(failing.filter(({ file }) => !healed.has(file))), ...lost.map((path) => `${path} was not run`)],
     skipped: first.flatMap(({ file, skipped }) => skipped.map((spec) => `${file} ${spec}`)),
     unstable,
   };
@@ -90,14 +118,13 @@ async function program(name: string): Promise<Outcome> {
   const broken = `npm run ${name}: see above`;
   if (!existsSync(report)) return { passed: 0, failed: [broken], skipped: [] };
   const { passed, failed, skipped } = JSON.parse(readFileSync(report, 'utf8')) as Outcome;
-  const named = !good && failed.length + skipped.length === 0 ? [broken] : failed;
-  return { passed, failed: named, skipped };
+  const told = failed.length > 0 || (required && skipped.length > 0);
+  return { passed, failed: good || told ? failed : [broken], skipped };
 }
 
 async function coverage(): Promise<Outcome> {
   const folder = join(work, 'coverage');
-  const projects = ['--project', 'int', '--coverage', `--coverage.reportsDirectory=${folder}`];
-  const outcome = await tier('specs', projects);
+  const outcome = await tier(['specs', 'int'], ['--coverage', `--coverage.reportsDirectory=${folder}`]);
   if (outcome.failed.length === 0) printCoverage(join(folder, 'coverage-summary.json'));
   return outcome;
 }
@@ -120,12 +147,11 @@ function printCoverage(file: string): void {
 }
 
 const STEPS: Readonly<Record<string, () => Promise<Outcome>>> = {
-  check: async () =>
-    check() ? { passed: 0, failed: [], skipped: [] } : { passed: 0, failed: ['npm run check'], skipped: [] },
-  specs: () => tier('specs'),
-  int: () => tier('int'),
-  e2e: () => tier('e2e'),
-  peers: () => tier('peers'),
+  check: async () => (check() ? NOTHING : { ...NOTHING, failed: ['npm run check'] }),
+  specs: () => tier(['specs']),
+  int: () => tier(['int']),
+  e2e: () => tier(['e2e']),
+  peers: () => tier(['peers']),
   faults: () => program('faults'),
   coverage,
 };
@@ -139,9 +165,12 @@ async function main(names: readonly string[]): Promise<number> {
   const outcomes: Outcome[] = [];
   const times: string[] = [];
   for (const name of names) {
+    if (endedBy) break;
     say(`\n== ${name}`);
     const startedMs = performance.now();
-    const outcome = await STEPS[name]?.();
+    const outcome = await STEPS[name]?.().catch((error: Error) => {
+      return { ...NOTHING, failed: [`${name} fell over: ${error.stack ?? error}`] };
+    });
     if (outcome) outcomes.push(outcome);
     times.push(`${name} ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
   }
@@ -150,8 +179,8 @@ async function main(names: readonly string[]): Promise<number> {
 
 /** Names everything that is not simply good, and closes with one line. */
 function close(outcomes: readonly Outcome[], times: readonly string[]): number {
-  const required = env.AGON_REQUIRE_ENGINES === '1';
   const failed = outcomes.flatMap((outcome) => outcome.failed);
+  if (endedBy) failed.push(`the run was ended by ${endedBy}`);
   const skipped = outcomes.flatMap((outcome) => outcome.skipped);
   const missing = missingEngines();
   say('');

@@ -9,7 +9,7 @@ import { folderLayout, holderOf } from '../../services/runtime/data-folder.js';
 import type { Config } from '../../services/runtime/settings.js';
 import { adoptRebuild, ChdbEngine, rebuildFolders } from '../engines/chdb.js';
 import { withLog } from './offline.js';
-import { colour, EXIT, type OutputOptions, print, progress, table, toJson } from './output.js';
+import { colour, EXIT, type Outcome, type OutputOptions, progress, table, toJson } from './output.js';
 
 interface QueryOptions extends OutputOptions {
   readonly csv?: boolean;
@@ -21,7 +21,7 @@ const HAND_OVER_MS = 30_000;
 const RESTART_MS = 10_000;
 
 /** Asks whoever has the analytics: a server, the arena that runs, or an engine that is started for this one question. */
-export async function query(config: Config, sql: string, options: QueryOptions): Promise<number> {
+export async function query(config: Config, sql: string, options: QueryOptions): Promise<number | Outcome> {
   const running = config.clickhouseUrl ?? (await runningAt(config.dataDir));
   if (running !== undefined) return ask(running, sql, options);
   return withEngine(config, folderLayout(config.dataDir).analytics, async (engine) => {
@@ -31,7 +31,7 @@ export async function query(config: Config, sql: string, options: QueryOptions):
 }
 
 /** Builds a second set of tables from the log; a kill leaves it where it was, and the next call goes on from there. */
-export async function rebuild(config: Config, options: OutputOptions): Promise<number> {
+export async function rebuild(config: Config, options: OutputOptions): Promise<Outcome> {
   if (config.clickhouseUrl !== undefined) return refill(config, config.clickhouseUrl, options);
   const folder = folderLayout(config.dataDir).analytics;
   const { building, rebuilt } = rebuildFolders(folder);
@@ -43,19 +43,22 @@ export async function rebuild(config: Config, options: OutputOptions): Promise<n
   const seconds = (performance.now() - startedMs) / 1000;
   const how = swapped ? 'the running arena has taken them over' : 'they are in place';
   const text = `${colour.green('rebuilt')}: ${events} events in ${seconds.toFixed(1)} s; ${how}.`;
-  print(options, { events, seconds: Number(seconds.toFixed(2)), swapped }, text);
-  return EXIT.ok;
+  return { json: { events, seconds: Number(seconds.toFixed(2)), swapped }, text };
 }
 
 /** A server's tables are emptied and filled again: they are not ours to exchange behind its users' backs. */
-async function refill(config: Config, url: string, options: OutputOptions): Promise<number> {
+const refill = (config: Config, url: string, options: OutputOptions): Promise<Outcome> =>
+  withSink(config, url, async (sink) => {
+    await sink.reset();
+    const events = await fill(config, sink, options);
+    return { json: { events }, text: `${colour.green('rebuilt')}: ${events} events.` };
+  });
+
+async function withSink<T>(config: Config, url: string, use: (sink: ClickHouseSink) => Promise<T>): Promise<T> {
   const sink = new ClickHouseSink(clickHouseAt(url));
   try {
     await sink.migrate(config.analyticsDays);
-    await sink.reset();
-    const events = await fill(config, sink, options);
-    print(options, { events }, `${colour.green('rebuilt')}: ${events} events.`);
-    return EXIT.ok;
+    return await use(sink);
   } finally {
     await sink.close();
   }
@@ -94,15 +97,8 @@ async function withEngine<T>(config: Config, folder: string, use: (engine: ChdbE
   }
 }
 
-async function catchUp(config: Config, engine: ChdbEngine, options: OutputOptions): Promise<number> {
-  const sink = new ClickHouseSink(clickHouseAt(engine.writerUrl));
-  try {
-    await sink.migrate(config.analyticsDays);
-    return await fill(config, sink, options);
-  } finally {
-    await sink.close();
-  }
-}
+const catchUp = (config: Config, engine: ChdbEngine, options: OutputOptions): Promise<number> =>
+  withSink(config, engine.writerUrl, (sink) => fill(config, sink, options));
 
 async function fill(config: Config, sink: ClickHouseSink, options: OutputOptions): Promise<number> {
   const bar = progress('analytics');
@@ -143,13 +139,12 @@ async function runningAt(dataDir: string): Promise<string | undefined> {
   }
 }
 
-interface Answer {
+interface Rows {
   readonly meta: readonly { readonly name: string; readonly type: string }[];
   readonly data: readonly (readonly unknown[])[];
-  readonly rows: number;
 }
 
-async function ask(url: string, sql: string, options: QueryOptions): Promise<number> {
+async function ask(url: string, sql: string, options: QueryOptions): Promise<number | Outcome> {
   const client = createClient({
     url,
     database: DATABASE,
@@ -171,12 +166,9 @@ async function ask(url: string, sql: string, options: QueryOptions): Promise<num
       return EXIT.ok;
     }
     const result = await client.query({ query: sql, format: 'JSONCompact', clickhouse_settings: settings });
-    const { meta, data } = (await result.json()) as unknown as Answer;
-    if (options.json) {
-      const rows = data.map((row) => Object.fromEntries(meta.map(({ name }, i) => [name, row[i]])));
-      stdout.write(`${toJson({ columns: meta, rows })}\n`);
-    } else stdout.write(`${tableOf(meta, data)}\n`);
-    return EXIT.ok;
+    const { meta, data } = (await result.json()) as unknown as Rows;
+    const rows = data.map((row) => Object.fromEntries(meta.map(({ name }, i) => [name, row[i]])));
+    return { json: { columns: meta, rows }, text: textOf(meta, data) };
   } catch (error) {
     throw explained(asAnalyticsError(error), options);
   } finally {
@@ -184,16 +176,11 @@ async function ask(url: string, sql: string, options: QueryOptions): Promise<num
   }
 }
 
-function tableOf(meta: Answer['meta'], data: Answer['data']): string {
+function textOf(meta: Rows['meta'], data: Rows['data']): string {
   const isNumber = (type: string) => /^(Nullable\()?(U?Int|Float|Decimal)/.test(type);
+  const head = meta.map(({ name, type }) => (isNumber(type) ? `>${name}` : name));
   const rows = data.map((row) => row.map((cell) => (typeof cell === 'string' ? cell : toJson(cell))));
-  const align = meta.map(({ type }) => (isNumber(type) ? ('right' as const) : ('left' as const)));
-  const count = colour.dim(`${data.length} ${data.length === 1 ? 'row' : 'rows'}`);
-  return `${table(
-    meta.map(({ name }) => name),
-    rows,
-    align,
-  )}\n\n${count}`;
+  return `${table(head, rows)}\n\n${colour.dim(`${data.length} ${data.length === 1 ? 'row' : 'rows'}`)}`;
 }
 
 /** What to do about it, where there is something to do. */

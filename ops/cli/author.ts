@@ -18,11 +18,13 @@ import {
   replay,
 } from '../../sandbox-runner/index.js';
 import { type AgentRuntime, AgonError } from '../../services/kernel/index.js';
+import { packageRoot } from '../../services/runtime/package.js';
 import { egressLines } from './board.js';
-import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
+import { readGiven } from './files.js';
+import { colour, listOf, type Outcome, progress, table } from './output.js';
 
 /** An agent as an author names one: a file, a folder, an archive, or one of the house's by its name. */
-type Player = Required<Omit<MatchAgent, 'door' | 'runtime'>> & {
+type Player = Required<Omit<MatchAgent, 'endpoint' | 'runtime'>> & {
   readonly name: string;
   readonly runtime: AgentRuntime;
 };
@@ -50,8 +52,8 @@ export const agentNameOf = (path: string): string =>
 /** An agent's code, and what runs it unless its author says otherwise. */
 export function readAgent(path: string): AgentCode {
   if (kindOf(path) === 'folder') return folderAgent(path);
-  if (ARCHIVE.test(path)) return archivedAgent(read(path));
-  const source = read(path).toString();
+  if (ARCHIVE.test(path)) return archivedAgent(readGiven(path));
+  const source = readGiven(path).toString();
   const runtime = RUNTIMES[extname(path)];
   if (runtime) return { source, runtime };
   const known = Object.keys(RUNTIMES).join(', ');
@@ -62,14 +64,6 @@ export function readAgent(path: string): AgentCode {
 function kindOf(path: string): 'file' | 'folder' | 'missing' {
   const found = statSync(path, { throwIfNoEntry: false });
   return found === undefined ? 'missing' : found.isDirectory() ? 'folder' : 'file';
-}
-
-function read(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    throw new AgonError('FILE.UNREADABLE', `${file} cannot be read: ${(error as Error).message}.`);
-  }
 }
 
 /** What `--egress` grants: by a policy, agents by the names of their files; by a list of hosts, all that can have any. */
@@ -91,95 +85,27 @@ async function withPool<T>(egress: Egress | undefined, use: (pool: Cells) => Pro
   }
 }
 
-const templates = {
-  javascript: (game: string, file: string) => `// Plays ${game}. Try it with: agon agent test ${file} --game ${game}
-
-/** Called once before the first turn. */
-export function init(config) {
-  // config: { game, version, seat, seats, turnFuel, bankFuel }
-}
-
-/** Called on every turn: look at the observation, return one of its legal actions. */
-export function act(observation) {
-  const { legal } = observation;
-  return legal[Math.floor(Math.random() * legal.length)];
-}
-
-/** Called once at the end. */
-export function onResult(result) {
-  // result: { game, seat, winner, score, reason }
-}
-`,
-  python: (game: string, file: string) => `# Plays ${game}. Try it with: agon agent test ${file} --game ${game}
-import random
-
-
-def init(config):
-    """Called once before the first turn. config: game, version, seat, seats, turnMs, bankMs."""
-
-
-def act(observation):
-    """Called on every turn: look at the observation, return one of its legal actions."""
-    return random.choice(observation["legal"])
-
-
-def on_result(result):
-    """Called once at the end. result: game, seat, winner, score, reason."""
-`,
-};
-
-export type Language = keyof typeof templates;
-export const languages = Object.keys(templates) as Language[];
-
-/** The same agent as several files: an entry, and a module of its own to put the thinking into. */
-const bundleTemplates = {
-  javascript: (game: string, folder: string) => ({
-    'agent.json': `${JSON.stringify({ runtime: 'javascript', entry: 'main.js' }, null, 2)}\n`,
-    'main.js': `// Plays ${game}. Try it with: agon agent test ${folder} --game ${game}
-import { choose } from './strategy.js';
-
-/** Called on every turn: look at the observation, return one of its legal actions. */
-export function act(observation) {
-  return choose(observation.legal);
-}
-`,
-    'strategy.js': `export const choose = (legal) => legal[Math.floor(Math.random() * legal.length)];
-`,
-  }),
-  python: (game: string, folder: string) => ({
-    'agent.json': `${JSON.stringify({ runtime: 'python', entry: 'main.py' }, null, 2)}\n`,
-    'main.py': `# Plays ${game}. Try it with: agon agent test ${folder} --game ${game}
-from strategy import choose
-
-
-def act(observation):
-    """Called on every turn: look at the observation, return one of its legal actions."""
-    return choose(observation["legal"])
-`,
-    'strategy.py': `import random
-
-
-def choose(legal):
-    return random.choice(legal)
-`,
-  }),
-} satisfies Record<Language, (game: string, folder: string) => Record<string, string>>;
+export type Language = 'javascript' | 'python';
 
 export async function initAgent(
   name: string,
-  options: OutputOptions & { game: string; folder: string; language: Language; bundle: boolean },
-): Promise<number> {
-  const { game, language, bundle } = options;
-  const suffix = bundle ? '' : language === 'python' ? '.py' : '.js';
-  const path = join(options.folder, `${name}${suffix}`);
+  flags: { game: string; folder: string; language: Language; bundle: boolean },
+): Promise<Outcome> {
+  const { game, language, bundle } = flags;
+  const suffix = language === 'python' ? '.py' : '.js';
+  const path = join(flags.folder, bundle ? name : `${name}${suffix}`);
+  const next = `agon agent test ${path} --game ${game}`;
+  const title = `${language === 'python' ? '#' : '//'} Plays ${game}. Try it with: ${next}\n`;
+  const template = (file: string) => readFileSync(join(packageRoot, 'ops/cli/templates', language, file), 'utf8');
   try {
     if (bundle) {
       mkdirSync(path);
-      for (const [file, text] of Object.entries(bundleTemplates[language](game, path))) {
-        writeFileSync(join(path, file), text, { flag: 'wx' });
-      }
+      const entry = `main${suffix}`;
+      writeFileSync(join(path, entry), title + template(entry));
+      for (const file of ['agent.json', `strategy${suffix}`]) writeFileSync(join(path, file), template(file));
     } else {
-      writeFileSync(path, templates[language](game, path), { flag: 'wx' });
+      const gap = language === 'python' ? '' : '\n';
+      writeFileSync(path, title + gap + template(`agent${suffix}`), { flag: 'wx' });
     }
   } catch (error) {
     const exists = (error as NodeJS.ErrnoException).code === 'EEXIST';
@@ -187,9 +113,7 @@ export async function initAgent(
       ? new AgonError('FILE.EXISTS', `${path} is there already and was left as it is. Choose another name.`)
       : new AgonError('FILE.UNWRITABLE', `${path} cannot be written: ${(error as Error).message}.`);
   }
-  const next = `agon agent test ${path} --game ${game}`;
-  print(options, { file: path, game, language, next }, `${colour.green('written')}: ${path}\nnext: ${next}`);
-  return EXIT.ok;
+  return { json: { file: path, game, language, next }, text: `${colour.green('written')}: ${path}\nnext: ${next}` };
 }
 
 interface Tally {
@@ -201,19 +125,24 @@ interface Tally {
   faults: number;
 }
 
-/** Plays an agent against house agents, each seat in turn. Exits 1 if it ever lost by a fault of its own. */
-export async function testAgent(
-  file: string,
-  options: OutputOptions & { game: string; against?: string; matches: number; seed: string; egress?: string },
-): Promise<number> {
+interface TestFlags {
+  readonly game: string;
+  readonly against?: string;
+  readonly matches: number;
+  readonly seed: string;
+  readonly egress?: string;
+}
+
+/** Plays an agent against house agents, each seat in turn. Not good if it ever lost by a fault of its own. */
+export async function testAgent(file: string, options: TestFlags): Promise<Outcome> {
   const mine = await playerOf(file);
-  const names =
-    options.against?.split(',') ??
-    houseAgents
-      // Everywhere, also where there are no process sandboxes; those in Python play when they are named.
-      .filter(({ games, runtime }) => games.includes(options.game) && runtime === 'javascript')
-      .map(({ name }) => name);
-  const opponents = await Promise.all(names.map((name) => playerOf(name.trim())));
+  const names = options.against
+    ? listOf(options.against)
+    : houseAgents
+        // Everywhere, also where there are no process sandboxes; those in Python play when they are named.
+        .filter(({ games, runtime }) => games.includes(options.game) && runtime === 'javascript')
+        .map(({ name }) => name);
+  const opponents = await Promise.all(names.map(playerOf));
   const total = opponents.length * options.matches;
   const bar = progress('playing');
   let played = 0;
@@ -241,21 +170,15 @@ export async function testAgent(
     );
   });
   bar.end();
-  const rows = tallies.map(({ against, won, drew, lost, faults }) => [
-    against,
-    ...[won, drew, lost].map(String),
-    faults > 0 ? colour.red(`${faults}`) : '0',
-  ]);
+  const rows = tallies.map(({ against, won, drew, lost, faults: broken }) => {
+    return [against, won, drew, lost, broken > 0 ? colour.red(`${broken}`) : '0'];
+  });
   const text = [
-    table(['against', 'won', 'drew', 'lost', 'by fault'], rows, ['left', 'right', 'right', 'right', 'right']),
+    table(['against', '>won', '>drew', '>lost', '>by fault'], rows),
     ...faults.slice(0, FAULTS_SHOWN).map((fault) => colour.red(fault)),
-  ];
-  print(
-    options,
-    { agent: mine.name, codeDigest: mine.codeDigest, game: options.game, results: tallies, faults },
-    text.join('\n'),
-  );
-  return faults.length > 0 ? EXIT.failed : EXIT.ok;
+  ].join('\n');
+  const json = { agent: mine.name, codeDigest: mine.codeDigest, game: options.game, results: tallies, faults };
+  return { json, text, good: faults.length === 0 };
 }
 
 const FAULTS_SHOWN = 5;
@@ -274,15 +197,14 @@ function count(tally: Tally, { outcome }: MatchRecord, seat: number): string | u
 /** One match between any agents, drawn turn by turn. */
 export async function playOnce(
   references: readonly string[],
-  options: OutputOptions & { game: string; seed: string; egress?: string },
-): Promise<number> {
+  flags: { game: string; seed: string; egress?: string },
+): Promise<Outcome> {
   const agents = await Promise.all(references.map(playerOf));
-  const { game, seed } = options;
-  const egress = egressFor(options.egress, agents);
+  const { game, seed } = flags;
+  const egress = egressFor(flags.egress, agents);
   const record = await withPool(egress, (pool) => pool.play({ matchId: seed, game, seed, agents }));
   const names = agents.map(({ name }) => name);
-  print(options, { ...record, names }, describeRecord(record, names));
-  return EXIT.ok;
+  return { json: { ...record, names }, text: describeRecord(record, names) };
 }
 
 function describeRecord(record: MatchRecord, names: readonly string[]): string {

@@ -1,47 +1,17 @@
-import { env, stderr } from 'node:process';
-import { Redis } from 'ioredis';
-import pg from 'pg';
-import { PostgresCheckpoints } from '../../services/adapters/bus/checkpoints.js';
-import type { KafkaOptions } from '../../services/adapters/bus/kafka-client.js';
-import { DeadLetters, type KafkaLetter } from '../../services/adapters/bus/kafka-letters.js';
-import { startKafkaRelay } from '../../services/adapters/bus/kafka-relay.js';
-import { securityOf } from '../../services/adapters/bus/kafka-security.js';
-import { Topics } from '../../services/adapters/bus/message.js';
-import { MemoryLease, RedisLease } from '../../services/adapters/lease.js';
-import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
-import { AgonError, asAgonError, randomIds } from '../../services/kernel/index.js';
-import { folderLayout } from '../../services/runtime/data-folder.js';
-import { type Config, parseConfig } from '../../services/runtime/settings.js';
-import { openLog } from '../run/log.js';
-import type { BusFlags, LetterFlags } from './bus-commands.js';
-import { colour, EXIT, print, table } from './output.js';
-import { untilSignal } from './signals.js';
+import { env } from 'node:process';
+import { AgonError, type DeadLetter } from '../../services/kernel/index.js';
+import { type CliContext, colour, type Flags, group, type Outcome, table } from './output.js';
+import { ask } from './remote.js';
 
-function kafkaOf({ kafka = env.KAFKA_BROKERS, prefix, ...flags }: BusFlags): KafkaOptions {
-  const brokers = (kafka ?? '').split(',').map((each) => each.trim());
-  const wrong = brokers.find((each) => !/^[\w.-]+:\d{1,5}$/.test(each));
-  if (wrong !== undefined) {
-    const given = wrong === '' ? 'No broker of Kafka was named' : `"${wrong}" is not host:port`;
-    throw new AgonError('CONFIG.INVALID', `${given}. Name brokers with --kafka or KAFKA_BROKERS, commas between.`);
-  }
-  if (!/^[a-zA-Z0-9_-]{1,60}$/.test(prefix)) {
-    throw new AgonError('CONFIG.INVALID', `"${prefix}" cannot begin the name of a topic: letters, digits, - and _.`);
-  }
-  const settings = settingsOf(flags);
-  const { kafkaPartitions: partitions, kafkaReplication: replication } = settings;
-  const copies = { partitions, ...(replication === undefined ? {} : { replication }) };
-  return { brokers, topics: new Topics(prefix), security: securityOf(settings, brokers), ids: randomIds, ...copies };
-}
-
-function settingsOf({
-  kafkaTls,
-  kafkaCa,
-  kafkaCert,
-  kafkaKey,
-  kafkaSasl,
-  kafkaUser,
-}: Omit<BusFlags, 'prefix'>): Config {
-  return parseConfig({ kafkaTls, kafkaCa, kafkaCert, kafkaKey, kafkaSasl, kafkaUser }, env);
+export interface BusFlags extends Flags {
+  readonly kafka?: string;
+  readonly prefix: string;
+  readonly kafkaTls?: boolean;
+  readonly kafkaCa?: string;
+  readonly kafkaCert?: string;
+  readonly kafkaKey?: string;
+  readonly kafkaSasl?: string;
+  readonly kafkaUser?: string;
 }
 
 export interface RelayFlags extends BusFlags {
@@ -49,93 +19,106 @@ export interface RelayFlags extends BusFlags {
   readonly leaseMs: string;
 }
 
-/** Publishes an embedded log, beside the arena that writes it, until a signal comes. */
-export async function runRelay(dataDir: string, flags: RelayFlags): Promise<number> {
-  const kafka = kafkaOf(flags);
-  const ttlMs = Number(flags.leaseMs);
-  if (!Number.isInteger(ttlMs) || ttlMs < 500) {
-    throw new AgonError('CONFIG.INVALID', '--lease-ms is a whole number from 500 on.');
-  }
-  const { done: signalled } = untilSignal();
-  const { redis, lease } = leaseOf(flags, ttlMs);
-  const store = await LmdbEventStore.open(folderLayout(dataDir).log, { readOnly: true });
-  const told = { last: '' };
-  const tell = (error: unknown) => {
-    const { code, message } = asAgonError(error);
-    if (told.last !== message) stderr.write(`${code}: ${message}\n`);
-    told.last = message;
-  };
-  const relay = startKafkaRelay({
-    store,
-    kafka,
-    lease,
-    onRetry: tell,
-    onState: (state) =>
-      print(flags, { state, position: relay.position() }, `${state}, at position ${relay.position()}`),
+export interface DeadLetterFlags extends BusFlags {
+  readonly group?: string;
+  readonly event?: string;
+  readonly all?: boolean;
+}
+
+/** Kafka's client takes a while to load; only these commands wait for it. */
+const onKafka = () => import('./kafka.js');
+
+const isOnKafka = ({ kafka = env.KAFKA_BROKERS }: BusFlags) => kafka !== undefined && kafka !== '';
+
+/** `agon bus`: what carries events between processes. */
+export function addBusCommands(context: CliContext): void {
+  const { command, run, dataDirOf } = context;
+  const bus = group(context.program, 'bus', 'What carries events to policies and other processes.');
+  const ofBus = (name: string, summary: string) =>
+    command(bus, name, summary)
+      .option('--kafka <host:port,...>', 'brokers of Kafka (default: KAFKA_BROKERS)')
+      .option('--prefix <text>', 'what the names of the topics begin with', 'agon')
+      .option('--kafka-tls', 'speak TLS to Kafka (default: AGON_KAFKA_TLS, or when a file of it is named)')
+      .option('--kafka-ca <file>', "PEM authority that vouches for Kafka (default: AGON_KAFKA_CA, or the system's)")
+      .option('--kafka-cert <file>', "PEM certificate of ours, for Kafka's that ask (default: AGON_KAFKA_CERT)")
+      .option('--kafka-key <file>', 'PEM key of the certificate (default: AGON_KAFKA_KEY)')
+      .option('--kafka-sasl <mechanism>', 'plain, scram-sha-256 or scram-sha-512 (default: AGON_KAFKA_SASL, or none)')
+      .option('--kafka-user <name>', 'the user; the password is AGON_KAFKA_PASSWORD (default: AGON_KAFKA_USER)');
+  ofBus(
+    'relay',
+    'Publish the log to Kafka until Ctrl-C, each event once and in order. Run two, and one stands by for the other.',
+  )
+    .option('--redis <url>', 'where relays agree on who publishes (default: REDIS_URL, or only this one)')
+    .option('--lease-ms <n>', 'how long a relay that has died keeps others waiting', '6000')
+    .addHelpText('after', '\nExample:\n  agon bus relay --kafka 127.0.0.1:9092 --redis redis://127.0.0.1:6379')
+    .action(run(async (flags: RelayFlags) => (await onKafka()).runRelay(dataDirOf(flags), flags)));
+  const where = '\nWithout brokers of Kafka, these are the dead letters of the arena that runs on the data folder.';
+  ofBus('dead-letters', 'Show the events that consumer groups had to put aside, with the reason.')
+    .option('--group <name>', 'only of this group')
+    .addHelpText('after', where)
+    .action(
+      run(async (flags: DeadLetterFlags) => {
+        const found = isOnKafka(flags)
+          ? await (await onKafka()).deadLettersOnKafka(flags, (all) => all.list(filterOf(flags)))
+          : await deadLettersAt(dataDirOf(flags), flags);
+        return { json: found, text: found.length === 0 ? 'No dead letters.' : deadLettersText(found) };
+      }),
+    );
+  ofBus('replay', 'Hand dead letters to their groups again. One that fails again becomes a dead letter again.')
+    .option('--group <name>', 'all of this group')
+    .option('--event <id>', 'only the one of this event')
+    .option('--all', 'all of them')
+    .addHelpText('after', `${where}\n\nExample:\n  agon bus replay --group policy.wallet.stakes --kafka 127.0.0.1:9092`)
+    .action(
+      run(async (flags: DeadLetterFlags) => {
+        if (flags.group === undefined && flags.event === undefined && !flags.all) {
+          throw new AgonError('CONFIG.INVALID', 'Say which dead letters to replay: --group, --event or --all.');
+        }
+        if (!isOnKafka(flags)) return replayAt(dataDirOf(flags), flags);
+        const { done: letters } = await (await onKafka()).deadLettersOnKafka(flags, (all) =>
+          all.replay(filterOf(flags)),
+        );
+        const text =
+          letters.length === 0 ? 'No dead letters.' : `${colour.green('handed out again')}: ${letters.length}`;
+        return { json: { replayed: letters.length, letters }, text };
+      }),
+    );
+}
+
+const filterOf = ({ group: name, event }: DeadLetterFlags) => ({
+  ...(name === undefined ? {} : { group: name }),
+  ...(event === undefined ? {} : { eventId: event }),
+});
+
+const FIELDS = '{ group position eventId attempts code message }';
+
+/** What the policies of a running arena gave up on. */
+const deadLettersAt = (dataDir: string, flags: DeadLetterFlags) =>
+  ask<DeadLetter[]>(dataDir, 'busLetters(group: String)', FIELDS, { group: flags.group ?? null });
+
+/** Hands them out again. Not good if one of them fails again. */
+async function replayAt(dataDir: string, flags: DeadLetterFlags): Promise<Outcome> {
+  const field = 'mutation replayBusLetters(group: String, eventId: String)';
+  const which = { group: flags.group ?? null, eventId: flags.event ?? null };
+  const replayed = await ask<{ done: DeadLetter[]; left: DeadLetter[] }>(
+    dataDir,
+    field,
+    `{ done ${FIELDS} left ${FIELDS} }`,
+    which,
+  );
+  const { done, left } = replayed;
+  const text = [
+    done.length + left.length === 0 ? 'No dead letters.' : `${colour.green('done')}: ${done.length}`,
+    ...(left.length > 0 ? [`${colour.red('failed again')}: ${left.length}`, deadLettersText(left)] : []),
+  ];
+  return { json: replayed, text: text.join('\n'), good: left.length === 0 };
+}
+
+/** Those on Kafka say of which type their event is. */
+function deadLettersText(letters: readonly (DeadLetter & { readonly type?: string })[]): string {
+  const typed = letters.some(({ type }) => type !== undefined);
+  const rows = letters.map(({ group: name, position, type = '', attempts, code, message, eventId }) => {
+    return [name, `${position}`, ...(typed ? [type] : []), attempts, code, message, eventId];
   });
-  print(flags, { state: 'stand-by', position: 0 }, 'The relay waits for its turn.');
-  try {
-    await Promise.race([signalled, relay.done]);
-  } finally {
-    await relay.stop();
-    redis?.disconnect();
-    await store.close();
-  }
-  return EXIT.ok;
-}
-
-function leaseOf({ redis: url = env.REDIS_URL, prefix }: RelayFlags, ttlMs: number) {
-  if (!url) return { redis: undefined, lease: new MemoryLease() };
-  if (!/^rediss?:\/\//.test(url)) {
-    throw new AgonError('CONFIG.INVALID', `"${url}" is no address of Redis, such as redis://127.0.0.1:6379.`);
-  }
-  const redis = new Redis(url, { maxRetriesPerRequest: null });
-  // Whoever waits for the lease goes on waiting, and says so.
-  redis.on('error', (error) => stderr.write(`REDIS.UNREACHABLE: ${error.message}\n`));
-  return { redis, lease: new RedisLease({ redis, name: `${prefix}.relay`, ids: randomIds, ttlMs }) };
-}
-
-export async function showLetters(flags: LetterFlags): Promise<number> {
-  const letters = await withLetters(flags, (all) => all.list(flags.group === undefined ? {} : { group: flags.group }));
-  print(flags, letters, letters.length === 0 ? 'No dead letters.' : lettersTable(letters));
-  return EXIT.ok;
-}
-
-export async function replayLetters(flags: LetterFlags): Promise<number> {
-  const { group, event } = flags;
-  const filter = { ...(group === undefined ? {} : { group }), ...(event === undefined ? {} : { eventId: event }) };
-  const letters = await withLetters(flags, (all) => all.replay(filter));
-  const text = letters.length === 0 ? 'No dead letters.' : `${colour.green('handed out again')}: ${letters.length}`;
-  print(flags, { replayed: letters.length, letters }, text);
-  return EXIT.ok;
-}
-
-/** In a cluster the letters are also in the database; they outlive Kafka there. */
-async function withLetters<T>(flags: LetterFlags, use: (letters: DeadLetters) => Promise<T>): Promise<T> {
-  const kafka = kafkaOf(flags);
-  const { databaseUrl, storeUrl, dataDir } = settingsOf(flags);
-  const pool = databaseUrl && storeUrl ? new pg.Pool({ connectionString: databaseUrl.reveal(), max: 1 }) : undefined;
-  const store = pool && (await openLog({ dataDir, storeUrl }));
-  const letters = new DeadLetters(kafka, pool && store && { checkpoints: new PostgresCheckpoints(pool), store });
-  try {
-    return await use(letters);
-  } finally {
-    await letters.close();
-    await store?.close();
-    await pool?.end();
-  }
-}
-
-function lettersTable(letters: readonly KafkaLetter[]): string {
-  const rows = letters.map(({ group, position, type, attempts, code, message, eventId }) => [
-    group,
-    `${position}`,
-    type,
-    `${attempts}`,
-    code,
-    message,
-    eventId,
-  ]);
-  const head = ['group', 'position', 'event', 'attempts', 'error', '', 'id'];
-  return table(head, rows, ['left', 'right', 'left', 'right', 'left', 'left', 'left']);
+  return table(['group', '>position', ...(typed ? ['event'] : []), '>attempts', 'error', '', 'id'], rows);
 }

@@ -1,56 +1,33 @@
-import { env } from 'node:process';
+import { spawn } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { env, execPath, kill, stderr } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AgonError } from '../../services/kernel/index.js';
+import { isAlive } from '../../services/runtime/data-folder.js';
+import { compiled } from '../../services/runtime/package.js';
+import type { Config } from '../../services/runtime/settings.js';
+import { whyNoChdb } from '../engines/chdb.js';
+import type { ClusterNote, ClusterOptions } from '../engines/cluster.js';
 import { processNames } from '../run/names.js';
-import type { Lent } from './output.js';
+import {
+  type CliContext,
+  colour,
+  EXIT,
+  type Flags,
+  group,
+  type Outcome,
+  type OutputOptions,
+  print,
+  table,
+} from './output.js';
 
 /** Kafka's client and the rest take a while to load; only these commands wait for them. */
-const clusters = () => import('./cluster-up.js');
+const engines = () => import('../engines/cluster.js');
 
 /** Commands about the engines that an arena can stand on, besides its own. */
-export function addClusterCommands(lent: Lent): void {
-  const { program, command, run, config, count } = lent;
-  addUpCommands(lent);
-  const eventstore = program.command('eventstore').description("Speak EventStoreDB's protocol.").exitOverride();
-  command(
-    eventstore,
-    'serve',
-    "Serve the log of a data folder, and nothing else, to EventStoreDB's clients until Ctrl-C.",
-  )
-    .option('--port <port>', 'the port; 0 takes a free one', count(0, 65_535), 2113)
-    .option('--host <host>', 'the address to listen on (default: 127.0.0.1)')
-    .option('--cert <file>', 'the certificate, in PEM (default: one of its own making)')
-    .option('--key <file>', "the certificate's key, in PEM")
-    .option('--insecure', 'no TLS, on this machine alone: whoever reaches it may read')
-    .option('--read-only', 'take no appends; works beside a running arena', false)
-    .addHelpText('after', '\nExample:\n  agon eventstore serve --data .agon --port 2113')
-    .action(
-      run(async ({ data, host, json, readOnly, ...flags }) => {
-        const { port: eventstorePort, cert: eventstoreCert, key: eventstoreKey, insecure: eventstoreInsecure } = flags;
-        const settings = { data, host, eventstorePort, eventstoreCert, eventstoreKey, eventstoreInsecure };
-        return (await import('./eventstore.js')).serveLog(config(settings), { json, readOnly });
-      }),
-    );
-  command(
-    program,
-    'migrate',
-    "Copy the log of a data folder into EventStoreDB, and what lies beside it into a cluster's folder; verify both.",
-  )
-    .requiredOption('--to <address>', 'esdb://..., or "cluster" for the one that AGON_STORE names')
-    .option(
-      '--into <folder>',
-      'the folder that gateways, arena and play share (with "cluster": AGON_DATA, if it is another)',
-    )
-    .addHelpText(
-      'after',
-      '\nExample:\n  agon migrate --data .agon --to "esdb://admin:changeit@db:2113?tlsCAFile=ca.crt"',
-    )
-    .action(
-      run(async ({ data, json, to, into = to === 'cluster' ? env.AGON_DATA : undefined }) =>
-        (await import('./eventstore.js')).migrateLog(config({ data }), { to, into }, { json }),
-      ),
-    );
-}
-
-function addUpCommands({ program, command, run, config, count }: Lent): void {
+export function addClusterCommands(context: CliContext): void {
+  const { program, command, run, config, count } = context;
   command(
     program,
     'run',
@@ -63,8 +40,8 @@ function addUpCommands({ program, command, run, config, count }: Lent): void {
       'after',
       '\nSettings come from the environment; see docs/cluster.md.\nExample:\n  agon run wallet payments',
     )
-    .action(run(async (names: string[], { json, ...flags }) => (await clusters()).run(names, config(flags), { json })));
-  const cluster = program.command('cluster').description('Run a whole cluster on this machine.').exitOverride();
+    .action(run(async (names: string[], { json, ...flags }) => runHere(names, config(flags), { json })));
+  const cluster = group(context.program, 'cluster', 'Run a whole cluster on this machine.');
   const inFolder = (name: string, summary: string) =>
     command(cluster, name, summary).option('--folder <folder>', 'what holds all of it', '.agon-cluster');
   inFolder(
@@ -72,7 +49,7 @@ function addUpCommands({ program, command, run, config, count }: Lent): void {
     "Start Kafka, PostgreSQL, Redis, ClickHouse's engine, a chain (anvil), the log and Agon's processes, in the background.",
   )
     .option('--port <port>', 'of the gateway; 0 takes a free one', count(0, 65_535), 4600)
-    .option('--play-port <port>', 'of the door for agents from outside; 0 takes a free one', count(0, 65_535), 4602)
+    .option('--play-port <port>', 'of the endpoint for agents from outside; 0 takes a free one', count(0, 65_535), 4602)
     .option('--brokers <n>', 'of Kafka: 1 or 3', count(1, 3), 1)
     .option('--cells <n>', 'matches that the runner plays at a time', count(1, 256), 2)
     .option('--store-url <address>', 'an EventStoreDB to keep the log in (default: the log in the folder)')
@@ -80,11 +57,217 @@ function addUpCommands({ program, command, run, config, count }: Lent): void {
     .option('--no-analytics', 'leave ClickHouse out')
     .option('--no-chain', 'leave anvil out')
     .addHelpText('after', '\nExample:\n  agon cluster up && agon cluster status && agon cluster down')
-    .action(run(async (flags) => (await clusters()).up(flags)));
-  inFolder('status', 'Say how every process is. Exits 1 if one is not ready.').action(
-    run(async (flags) => (await clusters()).status(flags)),
-  );
+    .action(run(up));
+  inFolder('status', 'Say how every process is. Exits 1 if one is not ready.').action(run(status));
   inFolder('down', 'End the cluster and remove its folder, with all that is in it.')
     .option('--keep-data', 'leave the log and what follows from it, for the next "up"', false)
-    .action(run(async (flags) => (await clusters()).down(flags)));
+    .action(run(down));
+  addLogCommands(context);
+}
+
+function addLogCommands(context: CliContext): void {
+  const { program, command, run, config, count } = context;
+  const eventstore = group(context.program, 'eventstore', "Speak EventStoreDB's protocol.");
+  const serving = "Serve the log of a data folder, and nothing else, to EventStoreDB's clients until Ctrl-C.";
+  command(eventstore, 'serve', serving)
+    .option('--port <port>', 'the port; 0 takes a free one', count(0, 65_535), 2113)
+    .option('--host <host>', 'the address to listen on (default: 127.0.0.1)')
+    .option('--cert <file>', 'the certificate, in PEM (default: one of its own making)')
+    .option('--key <file>', "the certificate's key, in PEM")
+    .option('--insecure', 'no TLS, on this machine alone: whoever reaches it may read')
+    .option('--read-only', 'take no appends; works beside a running arena', false)
+    .addHelpText('after', '\nExample:\n  agon eventstore serve --data .agon --port 2113')
+    .action(
+      run(async ({ data, host, json, readOnly, port, cert, key, insecure }) => {
+        const flags = { eventstorePort: port, eventstoreCert: cert, eventstoreKey: key, eventstoreInsecure: insecure };
+        return (await import('./eventstore.js')).serveLog(config({ data, host, ...flags }), { json, readOnly });
+      }),
+    );
+  const migrating =
+    "Copy the log of a data folder into EventStoreDB, and what lies beside it into a cluster's folder; verify both.";
+  command(program, 'migrate', migrating)
+    .requiredOption('--to <address>', 'esdb://..., or "cluster" for the one that AGON_STORE names')
+    .option(
+      '--into <folder>',
+      'the folder that gateways, arena and play share (with "cluster": AGON_DATA, if it is another)',
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  agon migrate --data .agon --to "esdb://admin:changeit@db:2113?tlsCAFile=ca.crt"',
+    )
+    .action(
+      run(async ({ data, to, into = to === 'cluster' ? env.AGON_DATA : undefined }) =>
+        (await import('./eventstore.js')).migrateLog(config({ data }), to, into),
+      ),
+    );
+}
+
+const START_MS = 360_000;
+const STOP_MS = 60_000;
+const BEAT_MS = 200;
+
+interface ClusterFlags extends Flags {
+  readonly folder: string;
+}
+
+interface UpFlags extends ClusterFlags {
+  readonly port: number;
+  readonly playPort: number;
+  readonly brokers: number;
+  readonly cells: number;
+  readonly storeUrl?: string;
+  readonly analytics: boolean;
+  readonly chain: boolean;
+  readonly from?: string;
+}
+
+/** Runs processes of a cluster in this one until a signal comes. */
+async function runHere(names: readonly string[], config: Config, options: OutputOptions): Promise<number> {
+  const { runProcesses } = await import('../run/main.js');
+  await runProcesses(names, config, ({ health, addresses }) => {
+    if (options.json) return print(options, { processes: names, health, addresses }, '');
+    if (health) print(options, {}, `${names.join(', ')}: how it is, at ${health}/readyz`);
+    else print(options, {}, [`${names.join(', ')} runs.`, ...Object.values(addresses ?? {})].join('  '));
+  });
+  return EXIT.ok;
+}
+
+/** Brings a cluster up in the background. One that runs already is left alone. */
+async function up(flags: UpFlags): Promise<number | Outcome> {
+  const { installChain, installEngines, readNote } = await engines();
+  const folder = resolve(flags.folder);
+  const say = (text: string) => void (flags.json || stderr.write(`${text}\n`));
+  const before = readNote(folder);
+  if (!before || before.state === 'failed' || !isAlive(before)) {
+    installEngines(say);
+    assertOurs(folder);
+    if (flags.from !== undefined) {
+      const code = await (await import('./eventstore.js')).moveIntoCluster(resolve(flags.from), folder);
+      if (code !== EXIT.ok) return code;
+    }
+    launch(folder, { ...flags, chain: flags.chain && installChain(say) });
+  }
+  const note = await untilUp(folder, say, readNote);
+  const { url = '', play = '', engines: running = [], processes = [] } = note;
+  const envFile = join(folder, 'cluster.env');
+  const json = { url, play, folder, env: envFile, engines: running, processes };
+  return { json, text: upText(note, folder, envFile) };
+}
+
+function assertOurs(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  // A folder of something else is not ours to fill, nor to remove later.
+  const strange = readdirSync(folder).find((name) => !OURS.includes(name));
+  if (strange !== undefined) {
+    throw new AgonError(
+      'CLUSTER.FOLDER',
+      `${folder} holds ${strange}, which is no cluster's. Choose another --folder.`,
+    );
+  }
+}
+
+function launch(folder: string, flags: UpFlags): void {
+  const { port, playPort, brokers, cells, storeUrl, chain } = flags;
+  const options: ClusterOptions = {
+    folder,
+    port,
+    playPort,
+    cells,
+    analytics: flags.analytics && whyNoChdb() === undefined,
+    chain,
+    standby: true,
+    brokers: brokers === 3 ? 3 : 1,
+    ...(storeUrl === undefined ? {} : { storeUrl }),
+  };
+  rmSync(join(folder, 'cluster.json'), { force: true });
+  const log = openSync(join(folder, 'cluster.log'), 'a');
+  const main = compiled(import.meta.url, '../engines/cluster-main.js');
+  const child = spawn(execPath, [main, JSON.stringify(options)], { detached: true, stdio: ['ignore', log, log] });
+  closeSync(log);
+  child.unref();
+}
+
+const OURS = [
+  'cluster.json',
+  'cluster.json.new',
+  'cluster.env',
+  'cluster.log',
+  'logs',
+  'log',
+  'data',
+  'runner',
+  'kafka',
+  'postgres',
+  'redis',
+  'clickhouse',
+  'chain',
+];
+
+async function untilUp(
+  folder: string,
+  say: (text: string) => void,
+  readNote: (folder: string) => ClusterNote | undefined,
+): Promise<ClusterNote> {
+  let told = '';
+  for (let waitedMs = 0; waitedMs < START_MS; waitedMs += BEAT_MS) {
+    const note = readNote(folder);
+    if (note?.state === 'ready') return note;
+    if (note?.state === 'failed') throw new AgonError('CLUSTER.FAILED', note.step);
+    if (note && !isAlive(note)) break;
+    if (note && note.step !== told) say(colour.dim(note.step));
+    told = note?.step ?? told;
+    await sleep(BEAT_MS);
+  }
+  throw new AgonError('CLUSTER.FAILED', `The cluster did not come up; see ${join(folder, 'cluster.log')} and logs/.`);
+}
+
+const upText = ({ url, play, engines: running = [], processes = [] }: ClusterNote, folder: string, envFile: string) =>
+  [
+    `${colour.bold('The cluster')} runs: ${processes.length} processes of Agon.`,
+    '',
+    `  GraphQL     ${colour.cyan(`${url}/graphql`)}   (token: ${join(folder, 'data', 'operator.token')})`,
+    `  Agents      ${colour.cyan(`${play}`)}   (agon agent play ... --arena ${play})`,
+    ...running.map(({ name, address }) => `  ${name.padEnd(11)} ${address}`),
+    '',
+    `  . ${envFile}   sets what other commands need to speak to it, such as agon log verify`,
+    `  agon cluster status, agon cluster down`,
+  ].join('\n');
+
+async function status(flags: ClusterFlags): Promise<Outcome> {
+  const { readNote, statusOf } = await engines();
+  const note = readNote(resolve(flags.folder));
+  if (!note || !isAlive(note)) {
+    return { json: { running: false }, text: `No cluster runs in ${resolve(flags.folder)}.`, good: false };
+  }
+  const { processes = [], url, engines: running, state, step } = note;
+  const found = await Promise.all(processes.map(statusOf));
+  const ready = state === 'ready' && found.every((each) => each.ready);
+  const rows = found.map(({ process, ready: good, parts }) => {
+    const told = parts.filter((part) => !part.ready || /behind|stands by|in hand/.test(part.detail));
+    const detail = told.map(({ part, detail: text }) => `${part}: ${text}`).join('; ');
+    return [process, good ? colour.green('ready') : colour.red('not ready'), detail];
+  });
+  const text = state === 'ready' ? table(['process', '', ''], rows) : step;
+  return { json: { running: true, ready, state, url, engines: running, processes: found }, text, good: ready };
+}
+
+/** Ends the cluster and removes its folder, or all but what it knows. */
+async function down(flags: ClusterFlags & { keepData: boolean }): Promise<Outcome> {
+  const { readNote } = await engines();
+  const folder = resolve(flags.folder);
+  const note = readNote(folder);
+  const ran = note !== undefined && isAlive(note);
+  if (note && ran) {
+    kill(note.pid, 'SIGTERM');
+    for (let waitedMs = 0; isAlive(note); waitedMs += BEAT_MS) {
+      if (waitedMs >= STOP_MS) throw new AgonError('CLUSTER.STUCK', `Process ${note.pid} does not end.`);
+      await sleep(BEAT_MS);
+    }
+  }
+  const kept = flags.keepData ? ['log', 'data', 'runner', 'postgres', 'clickhouse', 'chain'] : [];
+  for (const name of existsSync(folder) && note ? OURS : []) {
+    if (!kept.includes(name)) rmSync(join(folder, name), { recursive: true, force: true, maxRetries: 5 });
+  }
+  if (existsSync(folder) && readdirSync(folder).length === 0) rmSync(folder, { recursive: true });
+  return { json: { stopped: ran, kept }, text: ran ? 'The cluster has ended.' : `No cluster runs in ${folder}.` };
 }

@@ -1,6 +1,7 @@
 import { AgonError, formatMoney, parseMoney } from '../../services/kernel/index.js';
-import { colour, EXIT, type OutputOptions, print, table } from './output.js';
-import { accessOf, askArena } from './remote.js';
+import { accessOf } from './login.js';
+import { colour, type Outcome, table } from './output.js';
+import { ask } from './remote.js';
 
 /** What each seat stakes, as it is written on the command line. */
 export interface StakeFlags {
@@ -30,37 +31,28 @@ export function stakeOf({ stake, stakeCents, currency }: StakeFlags): { stakeCen
 }
 
 /** What a match would cost each seat. Nothing is held by asking. */
-async function costsOf(dataDir: string, agents: readonly string[], stake: ReturnType<typeof stakeOf>) {
-  const query = `query Estimate($agents: [String!]!, $stakeCents: String!, $currency: String!) {
-    estimateMatch(agents: $agents, stakeCents: $stakeCents, currency: $currency)
-      { agentId accountId stakeCents currency computeCents refusal }
-  }`;
-  return (await askArena<{ estimateMatch: SeatCost[] }>(dataDir, query, { agents, ...stake })).estimateMatch;
-}
+const costsOf = (dataDir: string, agents: readonly string[], stake: ReturnType<typeof stakeOf>) =>
+  ask<SeatCost[]>(
+    dataDir,
+    'estimateMatch(agents: [String!]!, stakeCents: String!, currency: String!)',
+    '{ agentId accountId stakeCents currency computeCents refusal }',
+    { agents, ...stake },
+  );
 
 const stakeText = ({ stakeCents, currency }: SeatCost) => `${formatMoney(BigInt(stakeCents))} ${currency}`;
 const computeText = ({ computeCents }: SeatCost) => `${formatMoney(BigInt(computeCents))} COMPUTE`;
 
-/** Exits 1 if one of the seats could not pay. */
-export async function estimateMatch(
-  dataDir: string,
-  agents: readonly string[],
-  options: OutputOptions & StakeFlags,
-): Promise<number> {
-  const costs = await costsOf(dataDir, agents, stakeOf(options));
-  const rows = costs.map((cost) => [
-    cost.agentId,
-    cost.accountId,
-    stakeText(cost),
-    computeText(cost),
-    cost.refusal ?? colour.green('yes'),
-  ]);
-  const head = ['agent', 'account', 'stake', 'compute', 'can pay'];
-  print(options, costs, table(head, rows, ['left', 'left', 'right', 'right', 'left']));
-  return costs.every(({ refusal }) => refusal === null) ? EXIT.ok : EXIT.failed;
+/** Not good if one of the seats could not pay. */
+export async function estimateMatch(dataDir: string, agents: readonly string[], flags: StakeFlags): Promise<Outcome> {
+  const costs = await costsOf(dataDir, agents, stakeOf(flags));
+  const rows = costs.map((cost) => {
+    return [cost.agentId, cost.accountId, stakeText(cost), computeText(cost), cost.refusal ?? colour.green('yes')];
+  });
+  const text = table(['agent', 'account', '>stake', '>compute', 'can pay'], rows);
+  return { json: costs, text, good: costs.every(({ refusal }) => refusal === null) };
 }
 
-/** The door for agents and the one for questions are two addresses of one arena, or we would ask a stranger's wallet. */
+/** The endpoint for agents and the one for questions are two addresses of one arena, or we would ask a stranger's wallet. */
 async function assertSameHost(dataDir: string, arena: string): Promise<void> {
   const { url } = await accessOf(dataDir);
   const [asked, played] = [url, `http://${arena}`].map((each) =>

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { stderr, stdout } from 'node:process';
-import { openEventStoreDoor } from '../../gateway/eventstore/endpoint.js';
+import { openEventStoreEndpoint } from '../../gateway/eventstore/endpoint.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { AgonError, randomIds, Secret, systemClock } from '../../services/kernel/index.js';
@@ -10,7 +10,7 @@ import type { Config } from '../../services/runtime/settings.js';
 import { logName, openLog } from '../run/log.js';
 import type { MigrationStep } from './migrate.js';
 import { type Move, type Moved, moveArena, movedTo } from './move.js';
-import { EXIT, type OutputOptions, print, progress } from './output.js';
+import { EXIT, type Outcome, type OutputOptions, print, progress } from './output.js';
 import { untilSignal } from './signals.js';
 
 const DEFAULT_PORT = 2113;
@@ -23,18 +23,17 @@ export async function serveLog(config: Config, options: OutputOptions & { readOn
   try {
     const store = await openLog(config, options);
     try {
-      const tokens = { operatorToken: folder.operatorToken(), readerToken: folder.readerToken() };
-      const onInternalError = (error: unknown) => void stderr.write(`${String(error)}\n`);
-      const door = await openEventStoreDoor(
+      const door = await openEventStoreEndpoint(
         {
           store,
           clock: systemClock,
           ids: randomIds,
           config,
           paths: folder.paths,
-          ...tokens,
+          operatorToken: folder.operatorToken(),
+          readerToken: folder.readerToken(),
           ...options,
-          onInternalError,
+          onInternalError: (error) => void stderr.write(`${String(error)}\n`),
         },
         config.eventstorePort ?? DEFAULT_PORT,
       );
@@ -65,11 +64,7 @@ const serving = (url: string, dataDir: string, events: number) =>
   ].join('\n');
 
 /** Moves the log of a data folder to EventStoreDB, and what lies beside it to the folder that a cluster shares. */
-export async function migrateLog(
-  config: Config,
-  { to, into }: { readonly to: string; readonly into: string | undefined },
-  options: OutputOptions,
-): Promise<number> {
+export async function migrateLog(config: Config, to: string, into: string | undefined): Promise<number | Outcome> {
   const url = to === 'cluster' ? config.storeUrl : new Secret(to);
   if (!url || !/^esdb(\+discover)?:\/\//.test(url.reveal())) {
     throw new AgonError(
@@ -80,18 +75,13 @@ export async function migrateLog(
   // Repeating single appends could change their order, and so could asking for a head that was forgotten; a whole
   // migration can be repeated without harm.
   const limits = { attemptsMax: 1, headsMax: Number.POSITIVE_INFINITY };
-  const open = () => EventStoreDbStore.open(url.reveal(), limits);
   const { dataDir: from } = config;
-  const target = { name: logName({ dataDir: from, storeUrl: url }), open };
-  return moving({ from, target, into }, (moved) => {
-    const { files, ...log } = moved;
-    const result = { verified: true, ...log, to: target.name, ...(into === undefined ? {} : { into, files }) };
-    print(
-      options,
-      result,
-      [movedText(moved, target.name), ...(into ? [besideText(files, into)] : [LAST]).flat()].join('\n'),
-    );
-  });
+  const name = logName({ dataDir: from, storeUrl: url });
+  const moved = await move({ from, into, target: { name, open: () => EventStoreDbStore.open(url.reveal(), limits) } });
+  if (!moved) return EXIT.interrupted;
+  const { files, ...log } = moved;
+  const json = { verified: true, ...log, to: name, ...(into === undefined ? {} : { into, files }) };
+  return { json, text: `${movedText(moved, name)}\n${into ? besideText(files, into) : LAST}` };
 }
 
 /** Moves an arena into the folder of a cluster that has not run yet. One that was moved there before is left alone. */
@@ -100,12 +90,14 @@ export async function moveIntoCluster(from: string, folder: string): Promise<num
   if (movedTo(from) === log) return EXIT.ok;
   mkdirSync(log, { recursive: true });
   const target = { name: log, open: () => LmdbEventStore.open(folderLayout(log).log) };
-  return moving({ from, target, into: join(folder, 'data') }, (moved) => {
-    stderr.write(`${movedText(moved, log)}\n`);
-  });
+  const moved = await move({ from, target, into: join(folder, 'data') });
+  if (!moved) return EXIT.interrupted;
+  stderr.write(`${movedText(moved, log)}\n`);
+  return EXIT.ok;
 }
 
-async function moving(move: Move, done: (moved: Moved) => void): Promise<number> {
+/** With a bar for each step; undefined when it was interrupted. */
+async function move(what: Move): Promise<Moved | undefined> {
   const { signal } = untilSignal();
   const bars = new Map<MigrationStep, ReturnType<typeof progress>>();
   const onProgress = (step: MigrationStep, at: number, total: number) => {
@@ -114,14 +106,13 @@ async function moving(move: Move, done: (moved: Moved) => void): Promise<number>
     bar.at(at, total);
   };
   try {
-    const moved = await moveArena(move, { onProgress, signal });
+    const moved = await moveArena(what, { onProgress, signal });
     for (const bar of bars.values()) bar.end();
-    done(moved);
-    return EXIT.ok;
+    return moved;
   } catch (error) {
     if (!signal.aborted) throw error;
     stderr.write('interrupted; the same command goes on where it was.\n');
-    return EXIT.interrupted;
+    return undefined;
   }
 }
 

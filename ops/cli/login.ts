@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
@@ -7,8 +7,8 @@ import { env, stderr, stdin } from 'node:process';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgonError } from '../../services/kernel/index.js';
-import { holderOf } from '../../services/runtime/data-folder.js';
-import { colour, EXIT, type OutputOptions, print } from './output.js';
+import { folderLayout, holderOf } from '../../services/runtime/data-folder.js';
+import { colour, type Outcome } from './output.js';
 
 interface Login {
   readonly accountId: string;
@@ -49,10 +49,10 @@ function keep(next: Kept): void {
   renameSync(`${file()}.new`, file());
 }
 
-export const currentArena = (): string | undefined => kept().current;
+const currentArena = (): string | undefined => kept().current;
 
 /** An access token for this arena, renewed if need be; undefined when nobody signed in to it. */
-export async function loginFor(url: string): Promise<string | undefined> {
+async function loginFor(url: string): Promise<string | undefined> {
   const login = kept().arenas[url];
   if (!login) return undefined;
   if (login.renewAtMs > Date.now()) return login.accessToken;
@@ -107,7 +107,7 @@ async function alone<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-interface LoginFlags extends OutputOptions {
+interface LoginFlags {
   readonly arena?: string;
   readonly totp?: string;
   readonly register: boolean;
@@ -115,7 +115,7 @@ interface LoginFlags extends OutputOptions {
   readonly port: number;
 }
 
-export async function logIn(dataDir: string, accountId: string | undefined, flags: LoginFlags): Promise<number> {
+export async function logIn(dataDir: string, accountId: string | undefined, flags: LoginFlags): Promise<Outcome> {
   const url = arenaOf(dataDir, flags.arena);
   const totp = flags.totp === undefined ? {} : { totp: flags.totp };
   if (!flags.oidc && accountId === undefined) {
@@ -129,15 +129,11 @@ export async function logIn(dataDir: string, accountId: string | undefined, flag
         ...totp,
       });
   await alone(async () => remember(url, signedIn));
-  print(
-    flags,
-    { accountId: signedIn.accountId, arena: url },
-    `${colour.green('signed in')}: ${signedIn.accountId} at ${url}`,
-  );
-  return EXIT.ok;
+  const text = `${colour.green('signed in')}: ${signedIn.accountId} at ${url}`;
+  return { json: { accountId: signedIn.accountId, arena: url }, text };
 }
 
-export async function logOut(dataDir: string, flags: OutputOptions & { arena?: string }): Promise<number> {
+export async function logOut(dataDir: string, flags: { arena?: string }): Promise<Outcome> {
   const url = arenaOf(dataDir, flags.arena);
   const login = kept().arenas[url];
   if (login) {
@@ -147,17 +143,38 @@ export async function logOut(dataDir: string, flags: OutputOptions & { arena?: s
   const text = login
     ? `${colour.green('signed out')}: ${login.accountId} at ${url}`
     : `Nobody was signed in to ${url}.`;
-  print(flags, { arena: url, accountId: login?.accountId ?? null }, text);
-  return EXIT.ok;
+  return { json: { arena: url, accountId: login?.accountId ?? null }, text };
 }
 
-export async function whoAmI({ url, token }: { url: string; token: string }, flags: OutputOptions): Promise<number> {
-  const me = await ask<{ accountId: string; role: string; memberOf: Record<string, string> }>(`${url}/v1/auth/me`, {
-    headers: { authorization: `Bearer ${token}` },
-  });
+export async function whoAmI(dataDir: string): Promise<Outcome> {
+  const { url, token } = await accessOf(dataDir);
+  const headers = { authorization: `Bearer ${token}` };
+  const me = await ask<{ accountId: string; role: string; memberOf: Record<string, string> }>(url, 'me', { headers });
   const also = Object.entries(me.memberOf).map(([organisation, role]) => `, ${role} of ${organisation}`);
-  print(flags, { ...me, arena: url }, `${me.accountId} (${me.role}${also.join('')}) at ${url}`);
-  return EXIT.ok;
+  return { json: { ...me, arena: url }, text: `${me.accountId} (${me.role}${also.join('')}) at ${url}` };
+}
+
+/**
+ * Which arena to ask, and as whom: the one that AGON_URL names, the one that runs on this data folder, or the one
+ * that was signed in to last. Whoever signed in there acts as themselves; on its own machine the operator needs not.
+ */
+export async function accessOf(dataDir: string): Promise<{ url: string; token: string }> {
+  const local = holderOf(dataDir)?.url;
+  const url = env.AGON_URL?.replace(/\/+$/, '') || local || currentArena();
+  if (!url) {
+    throw new AgonError(
+      'ARENA.NOT_RUNNING',
+      `No arena runs on ${dataDir}. Start one with "agon start", then try again.`,
+    );
+  }
+  const login = await loginFor(url);
+  if (login) return { url, token: login };
+  const { token: tokenFile } = folderLayout(dataDir);
+  if (url === local && existsSync(tokenFile)) return { url, token: readFileSync(tokenFile, 'utf8').trim() };
+  throw new AgonError(
+    'AUTH.NOT_SIGNED_IN',
+    `You are not signed in to ${url}. Try "agon login <account> --arena ${url}".`,
+  );
 }
 
 /** Passwords do not cross a network in clear. */
@@ -214,16 +231,15 @@ async function byBrowser(url: string, begin: object, finish: object, port: numbe
 }
 
 const post = <T>(url: string, path: string, body: object): Promise<T> =>
-  ask<T>(`${url}/v1/auth/${path}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
+  ask<T>(url, path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
-async function ask<T>(url: string, init: RequestInit): Promise<T> {
-  const response = await fetch(url, init).catch((error: Error) => {
+export const reach = (url: string, path: string, init: RequestInit): Promise<Response> =>
+  fetch(`${url}${path}`, init).catch((error: Error) => {
     throw new AgonError('ARENA.NO_ANSWER', `The arena at ${url} does not answer: ${error.message}.`);
   });
+
+async function ask<T>(url: string, path: string, init: RequestInit): Promise<T> {
+  const response = await reach(url, `/v1/auth/${path}`, init);
   if (response.status === 204) return undefined as T;
   const body = (await response.json().catch(() => ({}))) as T & { code?: string; detail?: string };
   if (response.ok) return body;

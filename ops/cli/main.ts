@@ -1,34 +1,27 @@
 import { availableParallelism } from 'node:os';
 import { argv, env, exit, stderr, stdout } from 'node:process';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { views } from '../../projections/views.js';
-import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
+import { gameNamed, gameNames } from '../../sandbox-runner/games/index.js';
 import { agentRuntime, isAgonError } from '../../services/kernel/index.js';
 import { version } from '../../services/runtime/package.js';
 import { type Config, parseConfig } from '../../services/runtime/settings.js';
-import { initAgent, languages, playOnce, testAgent } from './author.js';
-import { addBusCommands } from './bus-commands.js';
+import type { Language } from './author.js';
+import { addBusCommands } from './bus.js';
 import { addClusterCommands } from './cluster.js';
-import { addMoneyCommands } from './money-commands.js';
-import { EXIT, type OutputOptions, printError } from './output.js';
-import { addPlayCommands } from './play-commands.js';
+import { addMoneyCommands } from './money.js';
 import {
-  type BoardFlags,
-  listAgents,
-  listMatches,
-  registerOwner,
-  showLeaderboard,
-  showMatch,
-  showStatus,
-  submitAgent,
-  tailLog,
-  verifyLog,
-} from './read.js';
-import { verifyReplay } from './replay-file.js';
-import { watchMatch } from './watch.js';
+  type CliContext,
+  EXIT,
+  type Flags,
+  finish,
+  group,
+  listOf,
+  type Outcome,
+  type OutputOptions,
+  printError,
+} from './output.js';
+import { addPlayCommands } from './play.js';
 import { addWebhookCommands } from './webhooks.js';
-
-type Flags = OutputOptions & { data?: string };
 
 const config = (flags: Record<string, unknown> = {}): Config => {
   const { data, ...rest } = flags;
@@ -45,7 +38,7 @@ const count = (min: number, max: number) => (text: string) => {
 const sandboxOf = (flag: string | true | undefined) =>
   flag === undefined ? {} : { sandbox: { port: flag === true ? 4610 : count(0, 65_535)(flag) } };
 
-const gameList = (text: string) => text.split(',').map((name) => gameNamed(name.trim()).name);
+const gameList = (text: string) => listOf(text).map((name) => gameNamed(name).name);
 
 const program = new Command('agon')
   .description('An event-sourced arena for AI agents: matches in sandboxes, one log, verdicts that anyone can replay.')
@@ -62,17 +55,30 @@ const command = (parent: Command, name: string, summary: string): Command =>
     .option('--data <folder>', 'the data folder (default: .agon, or AGON_DATA)')
     .option('--json', 'one line of JSON instead of text');
 
-/** Serving takes a web framework and a database; reading a log should not have to wait for them. */
+/** Each command waits for what it takes, and for nothing of the others': serving, say, for a web framework. */
 const serving = () => import('./serve.js');
-
 const asking = () => import('./analytics.js');
+const reading = () => import('./read.js');
+const authoring = () => import('./author.js');
 
 let exitCode: number = EXIT.ok;
 const run =
-  <Args extends unknown[]>(action: (...args: Args) => Promise<number>) =>
+  <Args extends unknown[]>(action: (...args: Args) => Promise<number | Outcome>) =>
   async (...args: Args): Promise<void> => {
-    exitCode = await action(...args);
+    // After its arguments, commander passes a command its flags and itself.
+    const [flags] = args.slice(-2) as [OutputOptions];
+    exitCode = finish(await action(...args), flags);
   };
+
+type OnData = (dataDir: string, ...rest: never[]) => Promise<number | Outcome>;
+
+/** What a module does on a data folder, with the arguments and the flags of the command. */
+const does = <Name extends string>(load: () => Promise<Readonly<Record<Name, OnData>>>, name: Name) =>
+  run(async (...args: unknown[]) => {
+    const given = args.slice(0, -1);
+    const action = (await load())[name] as (dataDir: string, ...rest: unknown[]) => ReturnType<OnData>;
+    return action(dataDirOf(given.at(-1) as Flags), ...given);
+  });
 
 command(
   program,
@@ -83,20 +89,23 @@ command(
   .option('--host <host>', 'the address to listen on (default: 127.0.0.1)')
   .option('--cells <n>', 'sandbox cells that play side by side (default: one a core)')
   .option('--rake-bps <n>', 'the house share of a decided pot in 1/100 percent, 500 to 1500 (default: 1000)')
-  .option('--grpc-port <port>', 'open the door for runners on this port; 0 takes a free one (default: closed)')
+  .option('--grpc-port <port>', 'open the endpoint for runners on this port; 0 takes a free one (default: closed)')
   .option(
     '--store-url <address>',
     "keep the log in EventStoreDB, at esdb://... (default: AGON_STORE, or the folder's log)",
   )
   .option('--eventstore-port <port>', "open the log to EventStoreDB's clients on this port (default: closed)")
-  .option('--eventstore-cert <file>', 'the certificate of that door, in PEM (default: one of its own making)')
+  .option('--eventstore-cert <file>', 'the certificate of that endpoint, in PEM (default: one of its own making)')
   .option('--eventstore-key <file>', "the certificate's key, in PEM")
-  .option('--eventstore-insecure', 'no TLS at that door, on this machine alone: whoever reaches it may read')
-  .option('--play-port <port>', 'open the door for agents that play from outside; 0 takes a free one (default: closed)')
-  .option('--play-cert <file>', 'PEM certificate: the door for agents speaks TLS (with --play-key)')
+  .option('--eventstore-insecure', 'no TLS at that endpoint, on this machine alone: whoever reaches it may read')
+  .option(
+    '--play-port <port>',
+    'open the endpoint for agents that play from outside; 0 takes a free one (default: closed)',
+  )
+  .option('--play-cert <file>', 'PEM certificate: the endpoint for agents speaks TLS (with --play-key)')
   .option('--play-key <file>', 'PEM key of the certificate')
   .option('--play-client-ca <file>', 'PEM authority: agents need a certificate of it (mutual TLS)')
-  .option('--play-reflection', 'let tools like grpcurl ask that door what it serves')
+  .option('--play-reflection', 'let tools like grpcurl ask that endpoint what it serves')
   .option('--play-turn-ms <n>', 'what a turn of an agent outside may take without cost (default: 2000)')
   .option('--play-bank-ms <n>', 'what it has for a whole match beyond that (default: 60000)')
   .option('--play-join-ms <n>', 'how late it may come to a match (default: 30000)')
@@ -118,7 +127,7 @@ command(
   );
 
 command(program, 'runner', 'Play matches of an arena, in a process of its own, until Ctrl-C. Run as many as you like.')
-  .requiredOption('--arena <host:port>', "the arena's door for runners (agon start --grpc-port)")
+  .requiredOption('--arena <host:port>', "the arena's endpoint for runners (agon start --grpc-port)")
   .option('--concurrency <n>', 'matches at a time (default: one a core)', count(1, 256), availableParallelism())
   .option('--host <host>', 'the address on which it serves dry runs, logs and health', '127.0.0.1')
   .option('--port <port>', 'the port for them; 0 takes a free one', count(0, 65_535), 0)
@@ -132,10 +141,10 @@ command(program, 'runner', 'Play matches of an arena, in a process of its own, u
   )
   .option('--egress <policy.json>', 'which agents may reach what on the network (default: none; docs/egress.md)')
   .addHelpText('after', '\nExample:\n  agon runner --arena 127.0.0.1:4601 --concurrency 4')
-  .action(run(async (flags) => (await import('./runner.js')).runRunner(dataDirOf(flags), flags)));
+  .action(does(() => import('./runner.js'), 'runRunner'));
 
-const lent = { program, command, run, config, dataDirOf, count };
-addClusterCommands(lent);
+const cliContext: CliContext = { program, command, run, config, dataDirOf, count };
+addClusterCommands(cliContext);
 
 command(program, 'demo', 'Play a ladder of the house agents in a folder of its own, check everything, and stop.')
   .option('--matches <n>', 'how many matches', count(1, 100_000), 100)
@@ -152,64 +161,53 @@ command(
   program,
   'status',
   'Say whether an arena runs on the data folder, and how its parts are. Exits 1 if not ready.',
-).action(run((flags: Flags) => showStatus(dataDirOf(flags), flags)));
+).action(does(reading, 'showStatus'));
 
 command(program, 'leaderboard', 'Show the ratings, recomputed from the log.')
   .argument('[game]', `one of ${gameNames.join(', ')}; all when left out`)
   .option('--season <season>', 'a quarter as 2026-Q1, or all of them', 'all')
   .addOption(new Option('--by <rating>', 'what to rank by').choices(['elo', 'glicko']).default('elo'))
   .option('--head-to-head', 'show who beat whom, too')
-  .action(run((game: string | undefined, flags: Flags & BoardFlags) => showLeaderboard(dataDirOf(flags), game, flags)));
+  .action(does(reading, 'showLeaderboard'));
 
-const projections = program.command('projections').description('Look after the read models.').exitOverride();
-const aView = (name: string) => `${name}: one of ${views.map((view) => view.name).join(', ')}`;
+const projections = group(program, 'projections', 'Look after the read models.');
+const aView = 'its name, see "agon projections list"';
 const readModels = () => import('./projections.js');
 command(projections, 'list', 'Show how far each view is, what it has put aside, and what is being built.').action(
-  run(async (flags: Flags) => (await readModels()).listProjections(dataDirOf(flags), flags)),
+  does(readModels, 'listProjections'),
 );
 command(
   projections,
   'rebuild',
   'Build a view anew from the log beside the one that serves, then swap them. Goes on with a build that was interrupted.',
 )
-  .argument('<view>', aView('the view'))
-  .action(
-    run(async (view: string, flags: Flags) => (await readModels()).rebuildProjection(dataDirOf(flags), view, flags)),
-  );
+  .argument('<view>', aView)
+  .action(does(readModels, 'rebuildProjection'));
 command(projections, 'dead-letters', 'Show the events that views could not take in, with the reason.')
-  .argument('[view]', aView('only of this view'))
-  .action(
-    run(async (view: string | undefined, flags: Flags) =>
-      (await readModels()).showDeadLetters(dataDirOf(flags), view, flags),
-    ),
-  );
+  .argument('[view]', 'only of this view')
+  .action(does(readModels, 'showDeadLetters'));
 command(
   projections,
   'replay',
   "Take a view's dead letters in again, each at its place in the log. Exits 1 if some still cannot be taken in.",
 )
-  .argument('<view>', aView('the view'))
-  .action(
-    run(async (view: string, flags: Flags) => (await readModels()).replayProjection(dataDirOf(flags), view, flags)),
-  );
+  .argument('<view>', aView)
+  .action(does(readModels, 'replayProjection'));
 
-const log = program.command('log').description('Read and check the event log.').exitOverride();
+const log = group(program, 'log', 'Read and check the event log.');
 command(log, 'tail', 'Show the last events.')
   .option('-n, --lines <n>', 'how many', count(0, 1_000_000), 20)
   .option('-f, --follow', 'go on as new events come', false)
   .option('--stream <name>', 'only of this stream, e.g. wallet-gold')
   .option('--type <type>', 'only of this type, e.g. MatchSettled')
-  .action(run((flags) => tailLog(dataDirOf(flags), flags)));
+  .action(does(reading, 'tailLog'));
 command(
   log,
   'verify',
   'Re-check every hash and every chain, and print the hash of the whole log. Exits 1 and names the event if one does not hold.',
-).action(run((flags: Flags) => verifyLog(dataDirOf(flags), flags)));
+).action(does(reading, 'verifyLog'));
 
-const analytics = program
-  .command('analytics')
-  .description('Ask ClickHouse about everything that happened.')
-  .exitOverride();
+const analytics = group(program, 'analytics', 'Ask ClickHouse about everything that happened.');
 command(
   analytics,
   'query',
@@ -230,19 +228,20 @@ command(
   'Build the analytics anew from the log, beside what serves, and then put them in its place.',
 ).action(run(async (flags: Flags) => (await asking()).rebuild(config({ data: flags.data }), flags)));
 
-const agent = program.command('agent').description('Work with agents.').exitOverride();
+const agent = group(program, 'agent', 'Work with agents.');
 const game = new Option('--game <game>', 'the game to play').choices(gameNames).default('connect-four');
 const egress = new Option(
   '--egress <policy>',
   'let agents reach these hosts: a policy file, or hosts with commas between (default: none)',
 );
+const languages: readonly Language[] = ['javascript', 'python'];
 command(agent, 'init', 'Write a first agent to start from.')
   .argument('<name>', "the agent's name, and its file's or folder's")
   .addOption(game)
   .addOption(new Option('--language <language>', 'what to write it in').choices(languages).default('javascript'))
   .option('--folder <folder>', 'where to write it', '.')
   .option('--bundle', 'write a folder of several files', false)
-  .action(run((name: string, flags) => initAgent(name, flags)));
+  .action(run(async (name: string, flags) => (await authoring()).initAgent(name, flags)));
 command(
   agent,
   'test',
@@ -255,7 +254,7 @@ command(
   .option('--seed <text>', 'the same seed gives the same matches', 'test')
   .addOption(egress)
   .addHelpText('after', '\nExample:\n  agon agent test mine.js --game connect-four --against minimax --matches 50')
-  .action(run((file: string, flags) => testAgent(file, flags)));
+  .action(run(async (file: string, flags) => (await authoring()).testAgent(file, flags)));
 command(agent, 'submit', 'Submit an agent to the running arena, or a new version of it.')
   .argument('<file>', 'JavaScript or Python that defines act(observation), or a folder or archive of it')
   .requiredOption('--owner <account>', 'whose agent it is')
@@ -265,18 +264,18 @@ command(agent, 'submit', 'Submit an agent to the running arena, or a new version
     new Option('--runtime <runtime>', "what runs it (default: by the file's ending)").choices(agentRuntime.options),
   )
   .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
-  .action(run((file: string, flags) => submitAgent(dataDirOf(flags), file, flags)));
+  .action(does(reading, 'submitAgent'));
 command(agent, 'list', 'Show the agents of the running arena.')
   .option('--owner <account>', 'only those of this account')
-  .action(run((flags) => listAgents(dataDirOf(flags), flags)));
+  .action(does(reading, 'listAgents'));
 
-addPlayCommands({ ...lent, agent });
+addPlayCommands({ ...cliContext, agent });
 
-const owner = program.command('owner').description('Work with owners of agents.').exitOverride();
+const owner = group(program, 'owner', 'Work with owners of agents.');
 command(owner, 'register', 'Register an owner in the running arena.')
   .argument('<account>', 'a short name: a-z, 0-9 and -')
   .option('--name <text>', 'the name to show (default: the account)')
-  .action(run((account: string, flags) => registerOwner(dataDirOf(flags), account, flags)));
+  .action(does(reading, 'registerOwner'));
 
 const signing = () => import('./login.js');
 const arenaUrl = [
@@ -294,24 +293,20 @@ command(program, 'login', 'Sign in to an arena. From then on, commands that ask 
     'after',
     '\nThe password is asked for, piped in, or taken from AGON_PASSWORD.\n\nExample:\n  agon login ada --register',
   )
-  .action(run(async (account: string | undefined, flags) => (await signing()).logIn(dataDirOf(flags), account, flags)));
+  .action(does(signing, 'logIn'));
 command(program, 'logout', 'Sign out: the session ends at the arena, too.')
   .option(...arenaUrl)
-  .action(run(async (flags) => (await signing()).logOut(dataDirOf(flags), flags)));
-command(program, 'whoami', 'Say as whom commands ask the arena.').action(
-  run(async (flags: Flags) =>
-    (await signing()).whoAmI(await (await import('./remote.js')).accessOf(dataDirOf(flags)), flags),
-  ),
-);
+  .action(does(signing, 'logOut'));
+command(program, 'whoami', 'Say as whom commands ask the arena.').action(does(signing, 'whoAmI'));
 
-const match = program.command('match').description('Play matches and look at them.').exitOverride();
+const match = group(program, 'match', 'Play matches and look at them.');
 command(match, 'list', 'Show the newest matches.')
   .option('-n, --lines <n>', 'how many', count(1, 100_000), 20)
-  .action(run((flags) => listMatches(dataDirOf(flags), flags.lines, flags)));
+  .action(does(reading, 'listMatches'));
 command(match, 'show', 'Draw a match turn by turn.')
   .argument('<id>', 'the id, the first letters of it, or "latest"')
   .option('--svg <file>', 'write the last position as a picture, too')
-  .action(run((id: string, flags: Flags & { svg?: string }) => showMatch(dataDirOf(flags), id, flags)));
+  .action(does(reading, 'showMatch'));
 
 command(match, 'watch', 'Follow a match of the running arena as it is played.')
   .argument('<id>', 'the id, the first letters of it, or "latest"')
@@ -319,11 +314,11 @@ command(match, 'watch', 'Follow a match of the running arena as it is played.')
     'after',
     '\nExample:\n  agon match watch latest --json    # a line of JSON for each turn, and one for the end',
   )
-  .action(run((id: string, flags) => watchMatch(dataDirOf(flags), id, flags)));
+  .action(does(() => import('./watch.js'), 'watchMatch'));
 
 command(match, 'verify', 'Check a match by its replay file alone. Exits 1 and says what does not hold.')
   .argument('<file>', 'as GET /v1/matches/<id>/replay gives it')
-  .action(run((file: string, flags: OutputOptions) => verifyReplay(file, flags)));
+  .action(run(async (file: string) => (await import('./replay-file.js')).verifyReplay(file)));
 
 command(match, 'play', 'Play one match between any agents, here and now, and draw it. Nothing is recorded.')
   .argument('<agents...>', 'by seat: files, folders, archives, or house agents by name')
@@ -331,11 +326,11 @@ command(match, 'play', 'Play one match between any agents, here and now, and dra
   .option('--seed <text>', 'the same seed gives the same match', 'play')
   .addOption(egress)
   .addHelpText('after', '\nExample:\n  agon match play mine.js minimax --game tic-tac-toe')
-  .action(run((agents: string[], flags) => playOnce(agents, flags)));
+  .action(run(async (agents: string[], flags) => (await authoring()).playOnce(agents, flags)));
 
-addMoneyCommands(lent);
-addWebhookCommands(lent);
-addBusCommands(lent);
+addMoneyCommands(cliContext);
+addWebhookCommands(cliContext);
+addBusCommands(cliContext);
 
 /** Usage errors exit 2, everything refused or failed exits 1; nobody ever sees a stack trace. */
 function codeFor(error: unknown, options: OutputOptions): number {

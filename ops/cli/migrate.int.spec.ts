@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Door, KEYS, openDoor } from '../../gateway/eventstore/door.contract.js';
+import { type Endpoint, KEYS, openEndpoint } from '../../gateway/eventstore/endpoint.contract.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
@@ -36,10 +36,10 @@ afterAll(async () => {
 });
 
 let log: MemoryEventStore;
-let door: Door;
+let door: Endpoint;
 let target: EventStoreDbStore;
 const serve = async (store: EventStore) => {
-  door = await openDoor(store);
+  door = await openEndpoint(store);
   target = await EventStoreDbStore.open(`esdb://any:${KEYS.writer}@${door.address}?tls=false`, { attemptsMax: 1 });
 };
 beforeEach(async () => {

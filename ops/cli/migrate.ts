@@ -8,6 +8,7 @@ import {
   type StreamHead,
   storeLimits,
 } from '../../services/kernel/index.js';
+import { logPages } from './offline.js';
 
 export interface Migration {
   readonly events: number;
@@ -158,13 +159,7 @@ async function verifyBoth(source: EventStore, target: EventStore, onEvent: (done
 }
 
 async function* eventsOf(store: EventStore): AsyncGenerator<RecordedEvent, undefined> {
-  for (let after = 0; ; ) {
-    const page = await store.readAll({ after, limit: PAGE_EVENTS });
-    const last = page.at(-1);
-    if (!last) return undefined;
-    yield* page;
-    after = last.position;
-  }
+  for await (const page of logPages(store)) yield* page;
 }
 
 /** The same envelope; what it covers is checked by its hash, computed anew. */

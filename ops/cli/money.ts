@@ -1,253 +1,169 @@
-import { env, stdout } from 'node:process';
-import type { DataSource } from 'typeorm';
-import { auditLog } from '../../projections/balances/audit.js';
-import { checkLedger, type LedgerCheck } from '../../projections/balances/check.js';
-import { ledgerSums } from '../../projections/balances/query.js';
-import { csv, STATEMENT, statementCells, statementLines } from '../../projections/balances/statement.js';
-import { type BalanceRow, balances, postings } from '../../projections/balances/table.js';
-import { balancesView } from '../../projections/balances/view.js';
-import { upcast } from '../../projections/views.js';
-import { AgonError, Folds, formatMoney, parseMoney, systemClock } from '../../services/kernel/index.js';
-import { DataFolder, folderLayout, holderOf } from '../../services/runtime/data-folder.js';
-import { parseConfig } from '../../services/runtime/settings.js';
-import { pursesOf, spentOn, wallet } from '../../services/wallet/index.js';
-import { hasLog, readView, withLog } from './offline.js';
-import { colour, EXIT, type OutputOptions, print, table } from './output.js';
-import { askArena, readArena } from './remote.js';
+import { stdout } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Command, Option } from 'commander';
+import { AgonError, formatMoney, parseMoney } from '../../services/kernel/index.js';
+import type { CreditPack, Plan } from '../../services/payments/index.js';
+import { estimateMatch, type StakeFlags } from './estimate.js';
+import { type CliContext, colour, type Flags, group, type Outcome, table } from './output.js';
+import { ask, askArena, RECEIPT, type Receipt } from './remote.js';
 
-type CsvOptions = OutputOptions & { readonly csv?: boolean };
+/** The ledger's queries bring the database's driver; only these commands wait for it. */
+const ledgers = () => import('./ledger.js');
 
-type Cents<Names extends string> = { readonly [name in Names]: bigint };
-type Caps = { readonly [name in 'perRunCents' | 'perDayCents' | 'totalCents']?: bigint | null | undefined };
+const account = ['<account>', 'whose wallet'] as const;
+const wait = ['--wait', 'until it is paid or given up', false] as const;
 
-interface ShownWallet {
-  readonly purses: readonly ({ readonly currency: string } & Cents<
-    'availableCents' | 'withdrawableCents' | 'heldCents' | 'owedCents'
-  >)[];
-  /** What is held and for what, where the log can be read. */
-  readonly holds?: readonly { readonly amountCents: bigint; readonly currency: string; readonly purpose: unknown }[];
-  readonly frozen: boolean;
-  readonly budgets: readonly ({ readonly currency: string; readonly agentId?: string | null | undefined } & Caps &
-    Cents<'spentCents' | 'spentTodayCents'>)[];
+type Checkout = Flags & { readonly wait: boolean };
+
+/** `agon wallet`, `agon plan` and `agon ledger`: who has what, and whether it adds up. */
+export function addMoneyCommands(context: CliContext): void {
+  const wallet = group(context.program, 'wallet', 'Look at wallets, pay in and out, and cap spending.');
+  addPaymentCommands(context, wallet);
+  addPlanCommands(context);
+  addWalletCommands(context, wallet);
+  addLedgerCommands(context);
 }
 
-/** From the log where there is one, or else as the arena tells it to whoever signed in there. */
-export async function showWallet(dataDir: string, accountId: string, options: OutputOptions): Promise<number> {
-  const wallet = hasLog(dataDir) ? await walletInLog(dataDir, accountId) : await walletAtArena(dataDir, accountId);
-  const { purses, holds = [], frozen, budgets } = wallet;
-  if (purses.length === 0) throw new AgonError('WALLET.EMPTY', `${accountId} has no wallet yet: nothing was paid in.`);
-  const rows = purses.map(({ currency, availableCents, withdrawableCents, heldCents, owedCents }) => [
-    currency,
-    ...[availableCents, withdrawableCents, heldCents, owedCents].map(formatMoney),
-  ]);
-  const text = [
-    table(['', 'available', 'withdrawable', 'held', 'owed'], rows, ['left', 'right', 'right', 'right', 'right']),
-    ...holds.map(
-      (hold) => `  held ${formatMoney(hold.amountCents)} ${hold.currency} for ${JSON.stringify(hold.purpose)}`,
-    ),
-    ...(frozen ? [colour.red('Withdrawals are stopped.')] : []),
-    ...budgets.map(budgetText),
-  ];
-  print(options, { accountId, ...wallet }, text.join('\n'));
-  return EXIT.ok;
-}
-
-const walletInLog = (dataDir: string, accountId: string): Promise<ShownWallet> =>
-  withLog(dataDir, async (store) => {
-    const now = systemClock();
-    const { state } = await new Folds({ store }).load(wallet, accountId, 'tail');
-    const budgets = state.budgets.map((budget) => ({
-      ...budget,
-      spentTodayCents: spentOn(budget, now.slice(0, 10)),
-    }));
-    return { purses: pursesOf(state, now), holds: state.holds, frozen: state.freezes.length > 0, budgets };
-  });
-
-async function walletAtArena(dataDir: string, accountId: string): Promise<ShownWallet> {
-  const query = `query ($accountId: String!) { wallet(accountId: $accountId) {
-    purses { currency availableCents withdrawableCents heldCents owedCents } frozen
-    budgets { currency agentId perRunCents perDayCents totalCents spentCents spentTodayCents } } }`;
-  const { wallet } = await askArena<{ wallet: object }>(dataDir, query, { accountId });
-  return withCents(wallet) as ShownWallet;
-}
-
-/** Amounts come as texts, since JSON's numbers are too small for them. */
-const withCents = (shown: object): unknown =>
-  JSON.parse(JSON.stringify(shown), (name, value) =>
-    name.endsWith('Cents') && typeof value === 'string' ? BigInt(value) : value,
-  );
-
-function budgetText(budget: ShownWallet['budgets'][number]): string {
-  const { currency, agentId, perRunCents, perDayCents, totalCents, spentCents, spentTodayCents } = budget;
-  const cap = (name: string, cents: bigint | null | undefined) =>
-    cents === undefined || cents === null ? [] : [`${name} ${formatMoney(cents)}`];
-  const caps = [...cap('a run', perRunCents), ...cap('a day', perDayCents), ...cap('in total', totalCents)];
-  const spent = `${formatMoney(spentCents)} spent, ${formatMoney(spentTodayCents)} of it today`;
-  return `  budget of ${agentId ?? 'all agents'} in ${currency}: ${caps.join(', ') || 'no cap'}; ${spent}`;
-}
-
-/** Every posting on a player's account, with the balance after each. */
-export function showStatement(
-  dataDir: string,
-  accountId: string,
-  options: CsvOptions & { currency?: string },
-): Promise<number> {
-  if (!hasLog(dataDir)) return statementAtArena(dataDir, accountId, options);
-  return withLog(dataDir, async (store) => {
-    const all = await (await readView(store, balancesView)).rows(postings);
-    const wanted = all.filter(
-      ({ account, currency }) => account === `player:${accountId}` && (options.currency ?? currency) === currency,
+function addPaymentCommands({ command, run, dataDirOf }: CliContext, wallet: Command): void {
+  const currency = new Option('--currency <code>', 'of the amount').choices(['USD', 'EUR', 'GBP']).default('USD');
+  const amount = ['<amount>', 'like 12 or 12.50'] as const;
+  command(wallet, 'deposit', 'Open a page on which money can be paid into a wallet.')
+    .argument(...account)
+    .argument(...amount)
+    .addOption(currency)
+    .option(...wait)
+    .addHelpText('after', '\nExample:\n  agon wallet deposit ada 25')
+    .action(
+      run(async (accountId: string, cash: string, flags: Checkout & { currency: string }) => {
+        const field = 'deposit(accountId: String!, amountCents: String!, currency: String!)';
+        return checkout(dataDirOf(flags), field, flags, {
+          accountId,
+          amountCents: centsOf(cash),
+          currency: flags.currency,
+        });
+      }),
     );
-    const lines = [...statementLines(wanted)];
-    const rows = lines.map(statementCells);
-    if (options.csv) stdout.write(csv(STATEMENT, rows));
-    else print(options, lines, table(STATEMENT, rows, STATEMENT_ALIGN));
-    return EXIT.ok;
-  });
+  command(wallet, 'withdraw', 'Pay money out of a wallet to its payout account. Exits 1 if it is refused.')
+    .argument(...account)
+    .argument(...amount)
+    .addOption(currency)
+    .action(
+      run(async (accountId: string, cash: string, flags: Flags & { currency: string }) => {
+        const field = 'mutation withdraw(accountId: String!, amountCents: String!, currency: String!)';
+        const variables = { accountId, amountCents: centsOf(cash), currency: flags.currency };
+        return outcomeOf(await ask<Payment>(dataDirOf(flags), field, PAYMENT, variables));
+      }),
+    );
+  // One whose transfer may be under way is over when the provider has said what became of it.
+  command(wallet, 'cancel-withdrawal', 'Stop a withdrawal that is not paid yet, and give the money back. For staff.')
+    .argument(...account)
+    .argument('<withdrawal>', 'its id, see "agon wallet payments --json"')
+    .option('--reason <text>', 'why', 'cancelled')
+    .action(
+      run(async (accountId: string, withdrawalId: string, flags: Flags & { reason: string }) => {
+        const field = 'mutation cancelWithdrawal(accountId: String!, withdrawalId: String!, reason: String!)';
+        const variables = { accountId, withdrawalId, reason: flags.reason };
+        return outcomeOf(await ask<Payment>(dataDirOf(flags), field, PAYMENT, variables), []);
+      }),
+    );
+  command(wallet, 'onboard', 'Set up the account that withdrawals go to.')
+    .argument(...account)
+    .action(
+      run(async (accountId: string, flags: Flags) => {
+        const field = 'mutation openPayoutAccount(accountId: String!)';
+        const link = await ask<{ url: string }>(dataDirOf(flags), field, '{ accountId url }', { accountId });
+        return { json: link, text: `Set up the payout account of ${accountId} at ${colour.cyan(link.url)}` };
+      }),
+    );
+  addPurchaseCommands({ command, run, dataDirOf }, wallet);
 }
 
-const STATEMENT_ALIGN = ['right', 'left', 'left', 'left', 'right', 'right', 'left'] as const;
-
-/** As the arena writes it for a spreadsheet, which is all of it in one answer. */
-async function statementAtArena(
-  dataDir: string,
-  accountId: string,
-  { currency, ...options }: CsvOptions & { currency?: string },
-): Promise<number> {
-  const wanted = currency === undefined ? '' : `?currency=${encodeURIComponent(currency)}`;
-  const path = `/v1/accounts/${encodeURIComponent(accountId)}/statement.csv${wanted}`;
-  const text = await readArena(dataDir, path);
-  const rows = text
-    .split('\r\n')
-    .slice(1)
-    .filter((line) => line !== '')
-    .map((line) => line.split(','));
-  const lines = rows.map(([position, at, eventType, unit, amount = '0', balance = '0', matchId]) => ({
-    position,
-    at,
-    eventType,
-    currency: unit,
-    matchId: matchId || null,
-    amountCents: parseMoney(amount),
-    balanceCents: parseMoney(balance),
-  }));
-  if (options.csv) stdout.write(text);
-  else print(options, lines, table(STATEMENT, rows, STATEMENT_ALIGN));
-  return EXIT.ok;
+function addPurchaseCommands(
+  { command, run, dataDirOf }: Pick<CliContext, 'command' | 'run' | 'dataDirOf'>,
+  wallet: Command,
+): void {
+  const buying = 'Buy a pack of compute credits: at a page on which it can be paid, or from the wallet.';
+  command(wallet, 'buy-credits', buying)
+    .argument(...account)
+    .argument('<pack>', 'see "agon plan list"')
+    .option(...wait)
+    .option('--from-wallet', 'pay with money that is in the wallet, at once', false)
+    .action(
+      run(async (accountId: string, packId: string, flags: Checkout & { fromWallet: boolean }) => {
+        const [dataDir, given] = [dataDirOf(flags), '(accountId: String!, packId: String!)'];
+        if (!flags.fromWallet) return checkout(dataDir, `buyCredits${given}`, flags, { accountId, packId });
+        const field = `mutation buyCreditsFromWallet${given}`;
+        const receipt = await ask<Receipt>(dataDir, field, RECEIPT, { accountId, packId });
+        const text = `${colour.green('bought')}: the pack ${packId}, from the wallet of ${accountId}`;
+        return { json: receipt, text };
+      }),
+    );
+  // The wallet follows when the provider confirms it.
+  command(wallet, 'refund', 'Give a payment back the way it came, or a part of it. Exits 1 if it is refused.')
+    .argument(...account)
+    .argument('<payment>', 'its id, see "agon wallet payments --json"')
+    .option('--amount <amount>', 'like 12.50; all that is left when left out')
+    .option('--reason <text>', 'why', 'refund')
+    .action(
+      run(async (accountId: string, paymentId: string, flags: Flags & { amount?: string; reason: string }) => {
+        const field =
+          'mutation refundPayment(accountId: String!, paymentId: String!, amountCents: String, reason: String!)';
+        const amountCents = flags.amount === undefined ? null : centsOf(flags.amount);
+        const variables = { accountId, paymentId, amountCents, reason: flags.reason };
+        const payment = await ask<Payment>(dataDirOf(flags), field, PAYMENT, variables);
+        return outcomeOf(payment, ['refund_refused', 'received'], statusOf(payment));
+      }),
+    );
+  command(wallet, 'payments', 'Show the newest payments and withdrawals.')
+    .argument(...account)
+    .action(
+      run(async (accountId: string, flags: Flags) => {
+        const field = 'payments(accountId: String!, first: Int)';
+        const variables = { accountId, first: 50 };
+        const { nodes } = await ask<{ nodes: Payment[] }>(dataDirOf(flags), field, `{ nodes ${PAYMENT} }`, variables);
+        const rows = nodes.map((row) => [
+          row.requestedAt,
+          row.kind,
+          moneyOf(row),
+          statusOf(row),
+          row.url ?? row.detail,
+        ]);
+        return { json: nodes, text: table(['when', 'what', '>amount', 'status', ''], rows) };
+      }),
+    );
 }
 
-/** All accounts, recomputed from the log. Exits 1 if they do not sum to zero. */
-export function showTrialBalance(dataDir: string, options: CsvOptions): Promise<number> {
-  return withLog(dataDir, async (store) => {
-    const rows = await (await readView(store, balancesView)).rows(balances);
-    if (options.csv) stdout.write(csv(TRIAL, trialRows(rows)));
-    else print(options, { accounts: rows, sums: ledgerSums(rows) }, trialText(rows));
-    return isBalanced(rows) ? EXIT.ok : EXIT.failed;
-  });
+function addPlanCommands(context: CliContext): void {
+  const { command, run, dataDirOf } = context;
+  const plan = group(context.program, 'plan', 'Plans: what they allow, and who is on which.');
+  command(plan, 'list', 'Show the plans with their limits, and the packs of compute credits.').action(
+    run((flags: Flags) => showPlans(dataDirOf(flags))),
+  );
+  command(plan, 'show', "Show an owner's plan among the others.")
+    .argument(...account)
+    .action(run((accountId: string, flags: Flags) => showPlans(dataDirOf(flags), accountId)));
+  command(plan, 'subscribe', 'Open a page on which a plan can be taken.')
+    .argument(...account)
+    .argument('<plan>', 'pro or team')
+    .option(...wait)
+    .action(
+      run((accountId: string, planId: string, flags: Checkout) =>
+        checkout(dataDirOf(flags), 'subscribe(accountId: String!, planId: String!)', flags, { accountId, planId }),
+      ),
+    );
+  command(plan, 'end', 'End the plan; the free one is what remains.')
+    .argument(...account)
+    .action(
+      run(async (accountId: string, flags: Flags) => {
+        const field = 'mutation endPlan(accountId: String!)';
+        const receipt = await ask<Receipt>(dataDirOf(flags), field, RECEIPT, { accountId });
+        const text = receipt.events.length > 0 ? 'The plan is being ended.' : 'There is no plan to end.';
+        return { json: receipt, text };
+      }),
+    );
 }
 
-const TRIAL = ['account', 'currency', 'debit', 'credit', 'postings'];
-
-/** What an account has is a credit of the house to it, what it lacks a debit. */
-const trialRows = (rows: readonly BalanceRow[]) =>
-  rows.map(({ account, currency, balanceCents, postings }) => [
-    account,
-    currency,
-    balanceCents < 0n ? formatMoney(-balanceCents) : '',
-    balanceCents < 0n ? '' : formatMoney(balanceCents),
-    `${postings}`,
-  ]);
-
-function trialText(rows: readonly BalanceRow[]): string {
-  const sums = Object.entries(ledgerSums(rows)).map(([currency, sum]) => `${currency} sums to ${formatMoney(sum)}`);
-  const align = ['left', 'left', 'right', 'right', 'right'] as const;
-  return `${table(TRIAL, trialRows(rows), align)}\n\n${sums.join('; ') || 'No money has moved yet.'}`;
-}
-
-const isBalanced = (rows: readonly BalanceRow[]) => Object.values(ledgerSums(rows)).every((sum) => sum === 0n);
-
-/** What follows from an event takes moments. What is older than this is not under way: it stands still. */
-const UNDER_WAY_MS = 60_000;
-const SHOWN_MAX = 20;
-
-interface Checked extends LedgerCheck {
-  /** What is wrong with the money in the log itself: what was paid twice, and what is stuck. */
-  readonly faults: readonly string[];
-  /** The ledger does not get on with what is in the log. */
-  readonly standsStill: boolean;
-}
-
-/** Recomputes the ledger from the log and compares it with the database, beside a running arena or without one. */
-export async function checkLedgerOf(dataDir: string, options: OutputOptions): Promise<number> {
-  const result = await withLog(dataDir, async (store): Promise<Checked> => {
-    const settledBy = new Date(Date.now() - UNDER_WAY_MS).toISOString();
-    const ledger = await withDatabase(dataDir, (db) => checkLedger(db, store, upcast));
-    const { behindSince, position } = ledger;
-    const standsStill = behindSince !== undefined && (position === 0 || behindSince <= settledBy);
-    return { ...ledger, faults: await auditLog(store, upcast, settledBy), standsStill };
-  });
-  const { differences, faults, standsStill, balances: rows } = result;
-  const good = differences.length === 0 && faults.length === 0 && isBalanced(rows) && !standsStill;
-  print(options, { ...result, balanced: isBalanced(rows), good }, checkText(result, good));
-  return good ? EXIT.ok : EXIT.failed;
-}
-
-function checkText(checked: Checked, good: boolean): string {
-  const {
-    differences,
-    differencesCount,
-    faults,
-    standsStill,
-    position,
-    logPosition,
-    postings,
-    balances: rows,
-  } = checked;
-  if (standsStill && position === 0)
-    return `${colour.red('not checked')}: the ledger has not been built yet. Start the arena once.`;
-  const upTo = position < logPosition ? `position ${position} of ${logPosition}` : `position ${position}`;
-  const list = (title: string, all: readonly string[], count: number) => [
-    ...(count > 0 ? [`${colour.red(title)}:`, ...all.slice(0, SHOWN_MAX).map((each) => `  ${each}`)] : []),
-    ...(count > SHOWN_MAX ? [`  and ${count - SHOWN_MAX} more.`] : []),
-  ];
-  return [
-    trialText(rows),
-    '',
-    ...(good ? [`${colour.green('checked')}: ${postings} postings up to ${upTo} are what the log says.`] : []),
-    ...list(`not the log, up to ${upTo}`, differences, differencesCount),
-    ...list('not as it should be in the log', faults, faults.length),
-    ...(standsStill ? [`${colour.red('behind')}: the ledger stands still at ${upTo}. Start the arena once.`] : []),
-  ].join('\n');
-}
-
-/** The read models: those that were named, those of the arena that runs on the folder, or its own, started for the moment. */
-async function withDatabase<T>(dataDir: string, use: (db: DataSource) => Promise<T>): Promise<T> {
-  const { startPostgres, urlOfRunning } = await import('../engines/postgres.js');
-  const { openDatabase } = await import('../../projections/sinks/database.js');
-  const folder = folderLayout(dataDir).postgres;
-  const reading = async (url: string) => {
-    const db = await openDatabase(url);
-    return use(db).finally(() => db.destroy());
-  };
-  const { databaseUrl } = parseConfig({ dataDir }, env);
-  if (databaseUrl) return reading(databaseUrl.reveal());
-  const holder = holderOf(dataDir);
-  if (env.AGON_URL && env.AGON_URL.replace(/\/+$/, '') !== holder?.url) {
-    const why = `${env.AGON_URL} keeps its ledger elsewhere. Name its log and its database by AGON_STORE and DATABASE_URL.`;
-    throw new AgonError('LEDGER.ELSEWHERE', why);
-  }
-  const running = holder && urlOfRunning(folder);
-  if (running) return reading(running);
-  const taken = DataFolder.take(dataDir);
-  try {
-    const postgres = await startPostgres({ folder });
-    return await reading(postgres.url).finally(() => postgres.stop());
-  } finally {
-    taken.release();
-  }
-}
-
-interface BudgetFlags extends OutputOptions {
+interface BudgetFlags extends Flags {
   readonly currency: string;
   readonly agent?: string;
   readonly perRun?: string;
@@ -255,23 +171,148 @@ interface BudgetFlags extends OutputOptions {
   readonly total?: string;
 }
 
-/** Sets caps; a cap that is not given is lifted. */
-export async function setBudget(dataDir: string, accountId: string, flags: BudgetFlags): Promise<number> {
-  const cents = (text: string | undefined) => (text === undefined ? null : parseMoney(text).toString());
-  const variables = {
-    accountId,
-    currency: flags.currency,
-    agentId: flags.agent ?? null,
-    perRunCents: cents(flags.perRun),
-    perDayCents: cents(flags.perDay),
-    totalCents: cents(flags.total),
-  };
-  const mutation = `mutation Budget($accountId: String!, $currency: String!, $agentId: String, $perRunCents: String,
-    $perDayCents: String, $totalCents: String) {
-    setBudget(accountId: $accountId, currency: $currency, agentId: $agentId, perRunCents: $perRunCents,
-      perDayCents: $perDayCents, totalCents: $totalCents) { id events position repeated }
-  }`;
-  const { setBudget: receipt } = await askArena<{ setBudget: object }>(dataDir, mutation, variables);
-  print(flags, receipt, `${colour.green('set')}: the budget of ${flags.agent ?? accountId} in ${flags.currency}`);
-  return EXIT.ok;
+function addWalletCommands({ command, run, dataDirOf }: CliContext, wallet: Command): void {
+  command(wallet, 'show', 'Show what a wallet holds, what of it can be withdrawn, and its budgets.')
+    .argument(...account)
+    .action(run(async (accountId: string, flags: Flags) => (await ledgers()).showWallet(dataDirOf(flags), accountId)));
+  command(wallet, 'statement', "Show every movement of a wallet's money, from the log.")
+    .argument(...account)
+    .option('--currency <code>', 'only this currency')
+    .option('--csv', 'comma-separated values for a spreadsheet')
+    .action(
+      run(async (accountId: string, flags: Flags & { currency?: string; csv?: boolean }) =>
+        (await ledgers()).showStatement(dataDirOf(flags), accountId, flags),
+      ),
+    );
+  command(wallet, 'budget', 'Cap what a wallet, or one of its agents, may spend. Caps that are not given are lifted.')
+    .argument(...account)
+    .option('--currency <code>', 'what is capped', 'COMPUTE')
+    .option('--agent <id>', 'only what this agent spends')
+    .option('--per-run <amount>', 'the most that one match or run may cost')
+    .option('--per-day <amount>', 'the most a day, in UTC')
+    .option('--total <amount>', 'the most in total')
+    .addHelpText('after', '\nExample:\n  agon wallet budget ada --agent ada.mine --per-day 50 --total 1000')
+    .action(
+      run(async (accountId: string, flags: BudgetFlags) => {
+        const cents = (text: string | undefined) => (text === undefined ? null : parseMoney(text).toString());
+        const caps = 'perRunCents: String, perDayCents: String, totalCents: String';
+        const field = `mutation setBudget(accountId: String!, currency: String!, agentId: String, ${caps})`;
+        const receipt = await ask<Receipt>(dataDirOf(flags), field, RECEIPT, {
+          accountId,
+          currency: flags.currency,
+          agentId: flags.agent ?? null,
+          perRunCents: cents(flags.perRun),
+          perDayCents: cents(flags.perDay),
+          totalCents: cents(flags.total),
+        });
+        const text = `${colour.green('set')}: the budget of ${flags.agent ?? accountId} in ${flags.currency}`;
+        return { json: receipt, text };
+      }),
+    );
+  command(wallet, 'estimate', 'Say what a match would cost each seat. Exits 1 if one of them could not pay.')
+    .argument('<agents...>', 'by seat')
+    .option('--stake <amount>', 'what each seat stakes, like 5 or 2.50', '0')
+    .option('--currency <code>', 'of the stake', 'PLAY')
+    .action(run((agents: string[], flags: Flags & StakeFlags) => estimateMatch(dataDirOf(flags), agents, flags)));
+}
+
+function addLedgerCommands(context: CliContext): void {
+  const { command, run, dataDirOf } = context;
+  const ledger = group(context.program, 'ledger', 'Check the double-entry ledger.');
+  const check = 'Recompute the ledger from the log and compare it row by row. Exits 1 and names the rows that differ.';
+  command(ledger, 'check', check).action(
+    run(async (flags: Flags) => (await ledgers()).checkLedgerOf(dataDirOf(flags))),
+  );
+  command(ledger, 'trial-balance', 'Show all accounts, recomputed from the log. Exits 1 if they do not sum to zero.')
+    .option('--csv', 'comma-separated values for a spreadsheet')
+    .action(
+      run(async (flags: Flags & { csv?: boolean }) => (await ledgers()).showTrialBalance(dataDirOf(flags), flags)),
+    );
+}
+
+interface Payment {
+  readonly id: string;
+  readonly paymentId: string;
+  readonly kind: string;
+  readonly amountCents: string;
+  readonly currency: string;
+  readonly status: string;
+  readonly returnedCents: string;
+  readonly url: string | null;
+  readonly detail: string;
+  readonly requestedAt: string;
+}
+
+const PAYMENT =
+  '{ id paymentId accountId kind amountCents currency status returnedCents url detail requestedAt updatedAt }';
+const WAIT_BEAT_MS = 500;
+/** The provider's pages lapse within a day, and an hour later it has said so. */
+const WAIT_MS_MAX = 25 * 3_600_000;
+
+const centsOf = (text: string): string => {
+  const cents = parseMoney(text);
+  if (cents <= 0n) throw new AgonError('MONEY.INVALID', `"${text}" is not more than zero.`);
+  return cents.toString();
+};
+/** With how much of it went back, where that is not all of it or nothing. */
+const statusOf = ({ status, returnedCents, amountCents }: Payment) =>
+  returnedCents === '0' || returnedCents === amountCents
+    ? status
+    : `${status} (${formatMoney(BigInt(returnedCents))} of ${formatMoney(BigInt(amountCents))})`;
+const moneyOf = ({ amountCents, currency }: Payment) => `${formatMoney(BigInt(amountCents))} ${currency}`;
+
+/** What has become of a payment; the statuses that are named mean that it was not done. */
+function outcomeOf(payment: Payment, bad = ['refused', 'failed'], status = payment.status): Outcome {
+  const good = !bad.includes(payment.status);
+  const said = good ? colour.green(status) : colour.red(status);
+  return { json: payment, text: `${said}: ${moneyOf(payment)} (${payment.detail})`, good };
+}
+
+/** Opens a page on which something is paid. With --wait, exits 1 if it is not. */
+async function checkout(dataDir: string, field: string, flags: Checkout, variables: object): Promise<Outcome> {
+  const payment = await ask<Payment>(dataDir, `mutation ${field}`, PAYMENT, variables);
+  if (payment.status === 'failed') throw new AgonError('PAYMENTS.PROVIDER_REFUSED', payment.detail);
+  const text = `${moneyOf(payment)} can be paid at ${colour.cyan(payment.url ?? 'a page that is still being made')}`;
+  if (!flags.wait) return { json: payment, text };
+  if (!flags.json) stdout.write(`${text}\n`);
+  const ended = await untilEnded(dataDir, payment);
+  const good = ended.status === 'received';
+  return { json: ended, text: good ? `${colour.green('received')}: ${moneyOf(ended)}` : ended.status, good };
+}
+
+async function untilEnded(dataDir: string, { id, paymentId }: Payment): Promise<Payment> {
+  for (let waitedMs = 0; waitedMs < WAIT_MS_MAX; waitedMs += WAIT_BEAT_MS) {
+    const found = await ask<Payment | null>(dataDir, 'node(id: ID!)', `{ ... on Payment ${PAYMENT} }`, { id });
+    if (found && found.status !== 'open' && found.status !== 'requested') return found;
+    await sleep(WAIT_BEAT_MS);
+  }
+  throw new AgonError('PAYMENTS.NO_ANSWER', `Payment ${paymentId} was neither paid nor given up in a day.`);
+}
+
+interface Offers {
+  readonly plans: readonly Plan[];
+  readonly creditPacks: readonly CreditPack[];
+  readonly payer?: { readonly plan: Plan; readonly planStatus: string };
+}
+
+/** The plans with their limits, and which one an owner is on. */
+async function showPlans(dataDir: string, accountId?: string): Promise<Outcome> {
+  const plan = '{ planId title priceCents agentsMax matchesPerDayMax requestsPerMinuteMax priority }';
+  const offers = `plans ${plan} creditPacks { packId creditCents priceCents }`;
+  const query = accountId
+    ? `query ($accountId: String!) { ${offers} payer(accountId: $accountId) { plan ${plan} planStatus } }`
+    : `{ ${offers} }`;
+  const found = await askArena<Offers>(dataDir, query, accountId ? { accountId } : {});
+  const rows = found.plans.map((each) => [
+    each.planId === found.payer?.plan.planId ? colour.green(each.planId) : each.planId,
+    `${formatMoney(BigInt(each.priceCents))} USD`,
+    ...[each.agentsMax, each.matchesPerDayMax, each.requestsPerMinuteMax, each.priority],
+  ]);
+  const head = ['plan', '>a month', '>agents', '>matches a day', '>requests a minute', '>priority'];
+  const packs = found.creditPacks.map(
+    ({ packId, creditCents, priceCents }) =>
+      `  ${packId}: ${formatMoney(BigInt(creditCents))} credits for ${formatMoney(BigInt(priceCents))} USD`,
+  );
+  const whose = found.payer ? [`${accountId} is on ${found.payer.plan.planId} (${found.payer.planStatus}).`, ''] : [];
+  return { json: found, text: [...whose, table(head, rows), '', 'compute credits', ...packs].join('\n') };
 }

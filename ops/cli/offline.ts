@@ -5,7 +5,7 @@ import { Projector } from '../../projections/engine/projector.js';
 import type { View } from '../../projections/engine/view.js';
 import { MemorySink } from '../../projections/sinks/memory.js';
 import { upcast } from '../../projections/views.js';
-import { AgonError, type EventStore } from '../../services/kernel/index.js';
+import { AgonError, type EventStore, type RecordedEvent } from '../../services/kernel/index.js';
 import { folderLayout, holderOf } from '../../services/runtime/data-folder.js';
 import { parseConfig } from '../../services/runtime/settings.js';
 import { openLog } from '../run/log.js';
@@ -17,7 +17,7 @@ export function hasLog(dataDir: string): boolean {
   return isLogIn(dataDir) && (!named || named === holderOf(dataDir)?.url);
 }
 
-const isLogIn = (dataDir: string) => existsSync(join(folderLayout(dataDir).log, 'events.mdb'));
+export const isLogIn = (dataDir: string) => existsSync(join(folderLayout(dataDir).log, 'events.mdb'));
 
 /** Opens the log of a data folder, or the one that AGON_STORE names, for reading. Works beside a running arena, and without one. */
 export async function withLog<T>(dataDir: string, use: (store: EventStore) => Promise<T>): Promise<T> {
@@ -36,15 +36,21 @@ export async function withLog<T>(dataDir: string, use: (store: EventStore) => Pr
   }
 }
 
+/** The whole log, page by page. */
+export async function* logPages(store: EventStore): AsyncGenerator<readonly RecordedEvent[]> {
+  for (let after = 0; ; ) {
+    const page = await store.readAll({ after, limit: 1024 });
+    const last = page.at(-1);
+    if (!last) return;
+    yield page;
+    after = last.position;
+  }
+}
+
 /** Reads the whole log into a view, in memory: the same rows that the database holds, without the database. */
 export async function readView(store: EventStore, view: View): Promise<MemorySink> {
   const sink = new MemorySink();
   const projector = new Projector(view, sink, upcast);
-  for (let after = 0; ; ) {
-    const events = await store.readAll({ after, limit: 1024 });
-    const last = events.at(-1);
-    if (!last) return sink;
-    await projector.project(events);
-    after = last.position;
-  }
+  for await (const events of logPages(store)) await projector.project(events);
+  return sink;
 }

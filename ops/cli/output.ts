@@ -15,15 +15,39 @@ export interface OutputOptions {
   readonly json?: boolean;
 }
 
-/** What the command line lends to those who add commands to it. */
-export interface Lent {
+/** The flags that every command has. */
+export type Flags = OutputOptions & { readonly data?: string };
+
+/** What a command has to say, as JSON and for people. Where that is not good, it exits 1. */
+export interface Outcome {
+  readonly json: unknown;
+  readonly text: string;
+  readonly good?: boolean;
+}
+
+/** What the command line gives to those who add commands to it. */
+export interface CliContext {
   readonly program: Command;
   command(parent: Command, name: string, summary: string): Command;
-  run<Args extends unknown[]>(action: (...args: Args) => Promise<number>): (...args: Args) => Promise<void>;
+  run<Args extends unknown[]>(action: (...args: Args) => Promise<number | Outcome>): (...args: Args) => Promise<void>;
   config(flags: Record<string, unknown>): Config;
-  dataDirOf(flags: OutputOptions & { data?: string }): string;
+  dataDirOf(flags: Flags): string;
   count(min: number, max: number): (text: string) => number;
 }
+
+/** A command that only has others below it. */
+export const group = (program: Command, name: string, summary: string): Command =>
+  program.command(name).description(summary).exitOverride();
+
+/** Says it as the flags want it; returns the exit code. */
+export function finish(outcome: number | Outcome, options: OutputOptions): number {
+  if (typeof outcome === 'number') return outcome;
+  print(options, outcome.json, outcome.text);
+  return outcome.good === false ? EXIT.failed : EXIT.ok;
+}
+
+/** What stands between commas. */
+export const listOf = (text: string): string[] => text.split(',').map((each) => each.trim());
 
 /** One line of JSON, or the text for people. */
 export function print(options: OutputOptions, value: unknown, text: string): void {
@@ -42,24 +66,23 @@ export function printError(options: OutputOptions, thrown: unknown): void {
 
 const QUIET_MS = 1_000;
 
-export type Alignment = 'left' | 'right';
-
-/** @example table(['agent', 'rating'], [['gold.minimax', '1612']], ['left', 'right']) */
-export function table(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  align: readonly Alignment[],
-): string {
-  const widths = head.map((title, i) => Math.max(visible(title), ...rows.map((row) => visible(row[i] ?? ''))));
-  const line = (cells: readonly string[]) =>
+/**
+ * A column whose title begins with ">" stands to the right.
+ *
+ * @example table(['agent', '>rating'], [['gold.minimax', 1612]])
+ */
+export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const titles = head.map((title) => title.replace(/^>/, ''));
+  const widths = titles.map((title, i) => Math.max(visible(title), ...rows.map((row) => visible(`${row[i] ?? ''}`))));
+  const line = (cells: readonly (string | number)[]) =>
     cells
       .map((cell, i) => {
-        const pad = ' '.repeat(Math.max(0, (widths[i] ?? 0) - visible(cell)));
-        return align[i] === 'right' ? pad + cell : cell + pad;
+        const pad = ' '.repeat(Math.max(0, (widths[i] ?? 0) - visible(`${cell}`)));
+        return head[i]?.startsWith('>') ? `${pad}${cell}` : `${cell}${pad}`;
       })
       .join('  ')
       .trimEnd();
-  return [line(head.map((title) => colour.bold(title))), ...rows.map(line)].join('\n');
+  return [line(titles.map((title) => colour.bold(title))), ...rows.map(line)].join('\n');
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control sequences, and they have no width.

@@ -1,17 +1,127 @@
 import { readFileSync } from 'node:fs';
 import { env, stderr, stdout } from 'node:process';
-import { Arena, ArenaError, type ArenaOptions, type GameName, play } from '../../sdk/typescript/index.js';
-import { ownerScopes } from '../../services/accounts/index.js';
+import { type Command, Option } from 'commander';
+import { gameNames } from '../../sandbox-runner/index.js';
+import type { ArenaOptions, GameName } from '../../sdk/typescript/index.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
 import { type StakeFlags, sayCost, stakeOf } from './estimate.js';
+import { readGiven } from './files.js';
 import { localAgent } from './local-agent.js';
-import { colour, EXIT, type OutputOptions, print, table } from './output.js';
-import { askArena } from './remote.js';
+import { type CliContext, colour, type Flags, group, listOf, type Outcome, table } from './output.js';
+import { ask, type Receipt } from './remote.js';
 import { untilSignal } from './signals.js';
 
-export interface ArenaFlags extends OutputOptions {
-  /** host:port of the arena's door for agents. */
+/** Talking to an arena takes gRPC; the other commands should not have to wait for it. */
+const sdk = () => import('../../sdk/typescript/index.js');
+
+/** Commands for agents that play from outside, beside the others about agents, and for their keys. */
+export function addPlayCommands(context: CliContext & { readonly agent: Command }): void {
+  const { command, run, count, dataDirOf } = context;
+  /** What finding opponents and playing against them have in common. */
+  const playing = (parent: Command, name: string, summary: string) =>
+    command(parent, name, summary)
+      .addOption(new Option('--game <game>', 'the game to play').choices(gameNames).default('connect-four'))
+      .option('--stake <amount>', 'what each seat stakes, like 5 or 2.50', '0')
+      .option('--currency <code>', 'of the stake', 'PLAY')
+      .addOption(
+        new Option('--stake-cents <n>', 'the stake in cents, as --stake was before it had a currency').argParser(
+          (text) => count(0, Number.MAX_SAFE_INTEGER)(text).toString(),
+        ),
+      )
+      .option('--arena <host:port>', "the arena's endpoint for agents (agon start --play-port)", '127.0.0.1:4602')
+      .option('--key <key>', 'an API key (default: AGON_KEY, or the operator of the data folder)')
+      .option('--ca <file>', 'PEM authority of an arena that speaks TLS')
+      .option('--cert <file>', 'PEM certificate, for an arena that asks for one (with --cert-key)')
+      .option('--cert-key <file>', 'PEM key of that certificate');
+
+  playing(context.agent, 'play', 'Play as an agent from outside, with the code of a file of yours, until Ctrl-C.')
+    .argument('<file>', 'JavaScript or Python that defines act(observation); it runs here, without a sandbox')
+    .requiredOption('--agent <id>', 'for which agent, like ada.bot; it is registered if need be')
+    .option('--against <who>', 'find matches: "house", a house agent by its id, or "anyone" (default: wait for some)')
+    .option('--matches <n>', 'end after this many', count(1, 1_000_000))
+    .option('--concurrency <n>', 'matches at a time', count(1, 256), 1)
+    .addHelpText('after', '\nExample:\n  agon agent play mine.py --agent ada.bot --against house --matches 3')
+    .action(run((file: string, flags: PlayFlags) => playAgent(dataDirOf(flags), file, flags)));
+
+  const queue = group(context.program, 'queue', 'Find opponents.');
+  playing(queue, 'join', 'Wait for an opponent, and say which match came of it. Exits 1 if nobody came.')
+    .argument('<agent>', 'like ada.bot')
+    .option('--against <who>', '"house", or a house agent by its id, at once', '')
+    .option(
+      '--house-after-ms <n>',
+      'meet the house if nobody came after this long; 0 for never',
+      count(0, 3_600_000),
+      0,
+    )
+    .option('--wait-ms <n>', 'how long to wait', count(1, 60_000), 60_000)
+    .addHelpText('after', '\nExample:\n  agon queue join ada.bot --game tic-tac-toe --against house')
+    .action(run((agent: string, flags: QueueFlags) => joinQueue(dataDirOf(flags), agent, flags)));
+  addKeyCommands(context);
+}
+
+function addKeyCommands(context: CliContext): void {
+  const { command, run, dataDirOf } = context;
+  const apikey = group(context.program, 'apikey', 'Keys with which agents act for their owners.');
+  const scopes = 'of play, submit and read, with commas between (default: all of these); log for staff';
+  command(apikey, 'create', 'Make a key, and show it this once.')
+    .argument('<account>', 'whose key')
+    .option('--name <text>', 'to know it by', '')
+    .option('--scopes <list>', scopes, '')
+    .option('--agents <list>', 'only for these agents, with commas between (default: all of the account)')
+    .addHelpText('after', '\nExample:\n  export AGON_KEY=$(agon apikey create ada --name laptop)')
+    .action(
+      run(async (accountId: string, flags: Flags & { name: string; scopes: string; agents?: string }) => {
+        const { ownerScopes } = await import('../../services/accounts/index.js');
+        const field = 'mutation issueApiKey(accountId: String!, scopes: [String!]!, name: String!, agents: [String!])';
+        const issued = await ask<{ key: string }>(dataDirOf(flags), field, '{ keyId key }', {
+          accountId,
+          scopes: flags.scopes ? listOf(flags.scopes) : ownerScopes,
+          name: flags.name,
+          agents: flags.agents === undefined ? null : listOf(flags.agents),
+        });
+        const text = `${issued.key}\n${colour.dim('It is shown this once. Put it into AGON_KEY.')}`;
+        return { json: issued, text: stdout.isTTY ? text : issued.key };
+      }),
+    );
+  command(apikey, 'list', 'Show the keys of an account. Their secrets are not known here.')
+    .argument('<account>', 'whose keys')
+    .action(
+      run(async (accountId: string, flags: Flags) => {
+        const fields = '{ keyId name scopes agents revoked }';
+        const keys = await ask<Key[]>(dataDirOf(flags), 'apiKeys(accountId: String!)', fields, { accountId });
+        const rows = keys.map(({ keyId, name, scopes, agents, revoked }) => {
+          return [keyId, name, scopes.join(' '), agents?.join(' ') ?? 'all', revoked ? 'revoked' : 'in force'];
+        });
+        return { json: keys, text: table(['key', 'name', 'scopes', 'agents', ''], rows) };
+      }),
+    );
+  command(apikey, 'revoke', 'End a key at once; streams that it has open are cut.')
+    .argument('<account>', 'whose key')
+    .argument('<key-id>', 'its id: the 12 digits in the middle, see "agon apikey list"')
+    .option('--reason <text>', 'why', 'revoked')
+    .action(
+      run(async (accountId: string, keyId: string, flags: Flags & { reason: string }) => {
+        const field = 'mutation revokeApiKey(accountId: String!, keyId: String!, reason: String!)';
+        const variables = { accountId, keyId, reason: flags.reason };
+        const { events } = await ask<Receipt>(dataDirOf(flags), field, '{ id events }', variables);
+        const already = events.length === 0;
+        const text = already ? `${keyId} was revoked before.` : `${keyId} is revoked.`;
+        return { json: { keyId, revoked: true, already }, text };
+      }),
+    );
+}
+
+interface Key {
+  readonly keyId: string;
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly agents: readonly string[] | null;
+  readonly revoked: boolean;
+}
+
+interface ArenaFlags extends Flags {
+  /** host:port of the arena's endpoint for agents. */
   readonly arena: string;
   readonly key?: string;
   readonly ca?: string;
@@ -41,94 +151,40 @@ function tlsOf({ ca, cert, certKey }: Pick<ArenaFlags, 'ca' | 'cert' | 'certKey'
   if ((cert === undefined) !== (certKey === undefined)) {
     throw new AgonError('CONFIG.INVALID', 'A certificate goes with its key: give both --cert and --cert-key.');
   }
-  const own = cert === undefined || certKey === undefined ? {} : { cert: read(cert), key: read(certKey) };
-  return { ...(ca === undefined ? {} : { ca: read(ca) }), ...own };
-}
-
-function read(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    throw new AgonError('FILE.UNREADABLE', `${file} cannot be read: ${(error as Error).message}.`);
-  }
+  const own = cert === undefined || certKey === undefined ? {} : { cert: readGiven(cert), key: readGiven(certKey) };
+  return { ...(ca === undefined ? {} : { ca: readGiven(ca) }), ...own };
 }
 
 /** A refusal of the arena, in the words of this command line. */
-export const inOurWords = (error: unknown): unknown =>
-  error instanceof ArenaError ? new AgonError(error.code, error.message, error.details) : error;
-
-export async function createKey(
-  dataDir: string,
-  account: string,
-  options: OutputOptions & { name: string; scopes: string; agents?: string },
-): Promise<number> {
-  const list = (text: string) => text.split(',').map((each) => each.trim());
-  const mutation = `mutation Issue($account: String!, $scopes: [String!]!, $name: String!, $agents: [String!]) {
-    issueApiKey(accountId: $account, scopes: $scopes, name: $name, agents: $agents) { keyId key } }`;
-  const { issueApiKey } = await askArena<{ issueApiKey: { keyId: string; key: string } }>(dataDir, mutation, {
-    account,
-    scopes: list(options.scopes || ownerScopes.join(',')),
-    name: options.name,
-    agents: options.agents === undefined ? null : list(options.agents),
-  });
-  const text = `${issueApiKey.key}\n${colour.dim('It is shown this once. Put it into AGON_KEY.')}`;
-  print(options, issueApiKey, stdout.isTTY ? text : issueApiKey.key);
-  return EXIT.ok;
+async function inOurWords(error: unknown): Promise<unknown> {
+  const { ArenaError } = await sdk();
+  return error instanceof ArenaError ? new AgonError(error.code, error.message, error.details) : error;
 }
 
-export async function listKeys(dataDir: string, account: string, options: OutputOptions): Promise<number> {
-  interface Key {
-    readonly keyId: string;
-    readonly name: string;
-    readonly scopes: readonly string[];
-    readonly agents: readonly string[] | null;
-    readonly revoked: boolean;
-  }
-  const query = 'query Keys($account: String!) { apiKeys(accountId: $account) { keyId name scopes agents revoked } }';
-  const { apiKeys } = await askArena<{ apiKeys: Key[] }>(dataDir, query, { account });
-  const rows = apiKeys.map(({ keyId, name, scopes, agents, revoked }) => {
-    return [keyId, name, scopes.join(' '), agents?.join(' ') ?? 'all', revoked ? 'revoked' : 'in force'];
-  });
-  print(options, apiKeys, table(['key', 'name', 'scopes', 'agents', ''], rows, []));
-  return EXIT.ok;
+const quietly =
+  ({ json }: Flags) =>
+  (text: string) =>
+    void (json || stderr.write(`${colour.dim(text)}\n`));
+
+interface QueueFlags extends ArenaFlags, StakeFlags {
+  readonly game: string;
+  readonly against: string;
+  readonly houseAfterMs: number;
+  readonly waitMs: number;
 }
 
-export async function revokeKey(
-  dataDir: string,
-  account: string,
-  keyId: string,
-  options: OutputOptions & { reason: string },
-): Promise<number> {
-  const mutation = `mutation Revoke($account: String!, $keyId: String!, $reason: String!) {
-    revokeApiKey(accountId: $account, keyId: $keyId, reason: $reason) { id events } }`;
-  const variables = { account, keyId, reason: options.reason };
-  const { revokeApiKey } = await askArena<{ revokeApiKey: { events: string[] } }>(dataDir, mutation, variables);
-  const already = revokeApiKey.events.length === 0;
-  print(options, { keyId, revoked: true, already }, already ? `${keyId} was revoked before.` : `${keyId} is revoked.`);
-  return EXIT.ok;
-}
-
-export async function joinQueue(
-  dataDir: string,
-  agent: string,
-  options: ArenaFlags & StakeFlags & { game: string; against: string; houseAfterMs: number; waitMs: number },
-): Promise<number> {
-  const { game, against, houseAfterMs, waitMs, json = false } = options;
-  const stake = stakeOf(options);
-  await sayCost(
-    { dataDir, arena: options.arena },
-    agent,
-    stake,
-    (text) => void (json || stderr.write(`${colour.dim(text)}\n`)),
-  );
-  const arena = new Arena(connectionOf(dataDir, options));
+async function joinQueue(dataDir: string, agent: string, flags: QueueFlags): Promise<Outcome> {
+  const { game, against, houseAfterMs, waitMs } = flags;
+  const stake = stakeOf(flags);
+  await sayCost({ dataDir, arena: flags.arena }, agent, stake, quietly(flags));
+  const { Arena } = await sdk();
+  const arena = new Arena(connectionOf(dataDir, flags));
   try {
     const joined = await arena.joinQueue({ agent, game, ...stake, against, houseAfterMs, waitMs });
     const text = joined ? `${joined.agents.join(' meets ')} in match ${joined.matchId}` : 'Nobody came. Try again.';
-    print(options, joined ?? { matchId: null }, text);
-    return joined ? EXIT.ok : EXIT.failed;
+    return { json: joined ?? { matchId: null }, text, good: joined !== undefined };
   } catch (error) {
-    throw inOurWords(error);
+    throw await inOurWords(error);
   } finally {
     arena.close();
   }
@@ -143,17 +199,18 @@ interface PlayFlags extends ArenaFlags, StakeFlags {
 }
 
 /** Plays with an author's own file until enough matches are over, or a signal comes. */
-export async function playAgent(dataDir: string, file: string, flags: PlayFlags): Promise<number> {
-  const { agent, against, matches, concurrency, json = false } = flags;
+async function playAgent(dataDir: string, file: string, flags: PlayFlags): Promise<Outcome> {
+  const { agent, against, matches, concurrency } = flags;
   const { signal } = untilSignal();
   const mine = await localAgent(file);
-  const say = (text: string) => void (json || stderr.write(`${colour.dim(text)}\n`));
+  const say = quietly(flags);
   const stake = stakeOf(flags);
   const find = against === undefined ? {} : { queue: { against: against === 'anyone' ? '' : against, ...stake } };
   const opponent = against === undefined ? 'waits for matches' : `plays against ${against}`;
   say(`${agent} ${opponent}; Ctrl-C stops.`);
   try {
     if (against !== undefined) await sayCost({ dataDir, arena: flags.arena }, agent, stake, say);
+    const { play } = await sdk();
     const results = await play({
       ...connectionOf(dataDir, flags),
       agent,
@@ -170,10 +227,10 @@ export async function playAgent(dataDir: string, file: string, flags: PlayFlags)
     });
     const tally = { won: 0, drawn: 0, lost: 0 };
     for (const { winner, seat } of results) tally[verdict(winner, seat)] += 1;
-    print({ json }, { agent, ...tally, results }, `won ${tally.won}, drawn ${tally.drawn}, lost ${tally.lost}`);
-    return EXIT.ok;
+    const text = `won ${tally.won}, drawn ${tally.drawn}, lost ${tally.lost}`;
+    return { json: { agent, ...tally, results }, text };
   } catch (error) {
-    throw inOurWords(error);
+    throw await inOurWords(error);
   } finally {
     mine.close();
   }

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { env, stderr } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ProjectionStatus, paced, statusFrom, viewNamed } from '../../projections/engine/projections.js';
@@ -11,90 +9,79 @@ import { DataFolder, folderLayout, holderOf } from '../../services/runtime/data-
 import { parseConfig } from '../../services/runtime/settings.js';
 import { startPostgres } from '../engines/postgres.js';
 import { logName, openLog } from '../run/log.js';
-import { colour, EXIT, type OutputOptions, print, progress, table } from './output.js';
-import { askArena } from './remote.js';
+import { isLogIn } from './offline.js';
+import { colour, EXIT, type Outcome, progress, table } from './output.js';
+import { ask } from './remote.js';
 import { untilSignal } from './signals.js';
-
-export const viewNames = views.map(({ name }) => name);
 
 const POLL_MS = 200;
 
 /** What the commands need: from a running arena, from a database that was named, or from a folder that nobody runs on. */
-interface Desk {
+interface ProjectionsService {
   list(): Promise<readonly ProjectionStatus[]>;
   deadLetters(view?: string): Promise<readonly BuriedEvent[]>;
   /** False when it was interrupted. */
   rebuild(view: string, signal: AbortSignal, onProgress: (status: BuildStatus) => void): Promise<boolean>;
 }
 
-export const listProjections = (dataDir: string, options: OutputOptions): Promise<number> =>
-  withDesk(dataDir, async (desk) => {
-    const all = await desk.list();
+export const listProjections = (dataDir: string): Promise<Outcome> =>
+  withService(dataDir, async (service) => {
+    const all = await service.list();
     const rows = all.map(({ view, version, servingVersion, position, lagEvents, deadLetters, build }) => [
       view,
       servingVersion === null ? '-' : `${servingVersion}${servingVersion === version ? '' : ` (of ${version})`}`,
-      `${position}`,
-      `${lagEvents}`,
+      position,
+      lagEvents,
       deadLetters > 0 ? colour.red(`${deadLetters}`) : '0',
       build ? `${build.phase} ${build.position}/${build.total}` : '',
     ]);
-    const head = ['view', 'version', 'position', 'behind', 'dead letters', 'build'];
-    print(options, all, table(head, rows, ['left', 'left', 'right', 'right', 'right', 'left']));
-    return EXIT.ok;
+    const head = ['view', 'version', '>position', '>behind', '>dead letters', 'build'];
+    return { json: all, text: table(head, rows) };
   });
 
-export const showDeadLetters = (dataDir: string, view: string | undefined, options: OutputOptions): Promise<number> =>
-  withDesk(dataDir, async (desk) => {
-    const letters = await desk.deadLetters(view);
-    const rows = letters.map((letter) => [
-      letter.group.replace('projection.', ''),
-      `${letter.position}`,
-      `${letter.type} v${letter.version}`,
-      letter.code,
-      letter.message,
-    ]);
-    const text = table(['view', 'position', 'event', 'error', ''], rows, ['left', 'right', 'left', 'left', 'left']);
-    print(options, letters, letters.length === 0 ? 'No dead letters.' : text);
-    return EXIT.ok;
+export const showDeadLetters = (dataDir: string, view: string | undefined): Promise<Outcome> =>
+  withService(dataDir, async (service) => {
+    const letters = await service.deadLetters(view);
+    const rows = letters.map(({ group, position, type, version, code, message }) => {
+      return [group.replace('projection.', ''), `${position}`, `${type} v${version}`, code, message];
+    });
+    const text = table(['view', '>position', 'event', 'error', ''], rows);
+    return { json: letters, text: letters.length === 0 ? 'No dead letters.' : text };
   });
 
-export const rebuildProjection = (dataDir: string, view: string, options: OutputOptions): Promise<number> =>
-  withDesk(dataDir, async (desk) => {
+export const rebuildProjection = (dataDir: string, view: string): Promise<number | Outcome> =>
+  withService(dataDir, async (service) => {
     viewNamed(views, view);
-    if (!(await watched(desk, view))) return interrupted(dataDir, view);
-    const status = (await desk.list()).find((each) => each.view === view);
+    if (!(await rebuildWatched(service, view))) return interrupted(dataDir, view);
+    const status = (await service.list()).find((each) => each.view === view);
     const letters = status?.deadLetters ?? 0;
-    const good = `${colour.green('rebuilt')}: ${view} serves what follows from ${status?.position} events`;
-    print(
-      options,
-      { ...status, rebuilt: true },
-      letters > 0 ? `${good}, without ${letters} dead letters.` : `${good}.`,
-    );
-    return EXIT.ok;
+    const without = letters > 0 ? `, without ${letters} dead letters` : '';
+    const text = `${colour.green('rebuilt')}: ${view} serves what follows from ${status?.position} events${without}.`;
+    return { json: { ...status, rebuilt: true }, text };
   });
 
 /**
  * A view may depend on the order of events, so a dead letter is not applied late but at its place: the view is built
  * anew, and what can be taken in by now is.
  */
-export const replayProjection = (dataDir: string, view: string, options: OutputOptions): Promise<number> =>
-  withDesk(dataDir, async (desk) => {
+export const replayProjection = (dataDir: string, view: string): Promise<number | Outcome> =>
+  withService(dataDir, async (service) => {
     viewNamed(views, view);
-    const before = await desk.deadLetters(view);
-    if (before.length > 0 && !(await watched(desk, view))) return interrupted(dataDir, view);
-    const left = before.length > 0 ? await desk.deadLetters(view) : [];
+    const before = await service.deadLetters(view);
+    if (before.length > 0 && !(await rebuildWatched(service, view))) return interrupted(dataDir, view);
+    const left = before.length > 0 ? await service.deadLetters(view) : [];
     const healed = before.length - left.length;
     const text = before.length === 0 ? `${view} has no dead letters.` : `${healed} of ${before.length} taken in.`;
     const still = left.map(({ position, code, message }) => `  ${position}  ${code}: ${message}`);
-    print(options, { view, replayed: before.length, healed, left }, [text, ...still].join('\n'));
-    return left.length === 0 ? EXIT.ok : EXIT.failed;
+    const json = { view, replayed: before.length, healed, left };
+    return { json, text: [text, ...still].join('\n'), good: left.length === 0 };
   });
 
-async function watched(desk: Desk, view: string): Promise<boolean> {
+async function rebuildWatched(service: ProjectionsService, view: string): Promise<boolean> {
   const { signal } = untilSignal();
   const bar = progress(view);
   let told: string | null = null;
-  const done = await desk.rebuild(view, signal, ({ position, total, eventsPerSecond, secondsLeft, trouble }) => {
+  const done = await service.rebuild(view, signal, ({ position, total, eventsPerSecond, secondsLeft, trouble }) => {
     const pace = `${eventsPerSecond.toLocaleString('en-US')} events/s, ${secondsLeft} s left`;
     bar.at(position, total, eventsPerSecond > 0 ? pace : 'starting');
     if (trouble !== null && trouble !== told) stderr.write(`\n${view} is tried again: ${trouble}\n`);
@@ -112,16 +99,16 @@ function interrupted(dataDir: string, view: string): number {
   return EXIT.interrupted;
 }
 
-function withDesk<T>(dataDir: string, use: (desk: Desk) => Promise<T>): Promise<T> {
-  return isElsewhere(dataDir) ? use(remoteDesk(dataDir)) : withDatabase(dataDir, use);
+function withService<T>(dataDir: string, use: (service: ProjectionsService) => Promise<T>): Promise<T> {
+  return isElsewhere(dataDir) ? use(remoteService(dataDir)) : withDatabase(dataDir, use);
 }
 
 const isElsewhere = (dataDir: string) => Boolean(env.AGON_URL) || holderOf(dataDir)?.url !== undefined;
 
 /** The log and the database that were named, of a cluster for instance; what was not named is the folder's own. */
-async function withDatabase<T>(dataDir: string, use: (desk: Desk) => Promise<T>): Promise<T> {
+async function withDatabase<T>(dataDir: string, use: (service: ProjectionsService) => Promise<T>): Promise<T> {
   const config = parseConfig({ dataDir }, env);
-  if (!config.storeUrl && !existsSync(join(folderLayout(dataDir).log, 'events.mdb'))) {
+  if (!config.storeUrl && !isLogIn(dataDir)) {
     throw new AgonError('DATA.EMPTY', `There is no arena in ${dataDir}. Name its folder with --data.`);
   }
   // The database's driver takes a while to load; commands that ask a running arena do without it.
@@ -139,13 +126,13 @@ async function withDatabase<T>(dataDir: string, use: (desk: Desk) => Promise<T>)
     closing.push(async () => own?.stop());
     const db = await openDatabase(config.databaseUrl?.reveal() ?? `${own?.url}`);
     closing.push(() => db.destroy());
-    return await use(localDesk(store, new PostgresSink(db)));
+    return await use(localService(store, new PostgresSink(db)));
   } finally {
     for (const close of closing.reverse()) await close().catch(() => {});
   }
 }
 
-function localDesk(store: EventStore, sink: RebuildingSink): Desk {
+function localService(store: EventStore, sink: RebuildingSink): ProjectionsService {
   return {
     list: () => Promise.all(views.map((view) => statusFrom(sink, store, view))),
     deadLetters: async (name) => {
@@ -178,20 +165,18 @@ function localDesk(store: EventStore, sink: RebuildingSink): Desk {
 }
 
 const BUILD = 'build { phase position total eventsPerSecond secondsLeft trouble }';
-const STATUS = `view version servingVersion position lagEvents deadLetters ${BUILD}`;
+const STATUS = `{ view version servingVersion position lagEvents deadLetters ${BUILD} }`;
 
-function remoteDesk(dataDir: string): Desk {
-  const list = async () =>
-    (await askArena<{ projections: ProjectionStatus[] }>(dataDir, `{ projections { ${STATUS} } }`, {})).projections;
+function remoteService(dataDir: string): ProjectionsService {
+  const list = () => ask<ProjectionStatus[]>(dataDir, 'projections', STATUS);
   return {
     list,
-    deadLetters: async (view) => {
-      const query = `query ($view: String) { deadLetters(view: $view)
-        { group position eventId type version code message } }`;
-      return (await askArena<{ deadLetters: BuriedEvent[] }>(dataDir, query, { view: view ?? null })).deadLetters;
+    deadLetters: (view) => {
+      const fields = '{ group position eventId type version code message }';
+      return ask<BuriedEvent[]>(dataDir, 'deadLetters(view: String)', fields, { view: view ?? null });
     },
     rebuild: async (view, signal, onProgress) => {
-      await askArena(dataDir, 'mutation ($view: String!) { rebuildProjection(view: $view) { view } }', { view });
+      await ask(dataDir, 'mutation rebuildProjection(view: String!)', '{ view }', { view });
       while (!signal.aborted) {
         const build = (await list()).find((each) => each.view === view)?.build;
         if (!build) return true;

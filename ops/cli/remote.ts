@@ -1,35 +1,45 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { env } from 'node:process';
 import { AgonError } from '../../services/kernel/index.js';
-import { folderLayout, holderOf } from '../../services/runtime/data-folder.js';
-import { currentArena, loginFor } from './login.js';
+import { accessOf, reach } from './login.js';
+
+/** What the arena did: nothing, if that had been done before. */
+export interface Receipt {
+  readonly id: string;
+  readonly events: readonly string[];
+}
+export const RECEIPT = '{ id events position repeated }';
 
 /**
- * Which arena to ask, and as whom: the one that AGON_URL names, the one that runs on this data folder, or the one
- * that was signed in to last. Whoever signed in there acts as themselves; on its own machine the operator needs not.
+ * Asks an arena for one field of its schema, as whoever signed in to it, or as its operator.
+ *
+ * @example await ask<Receipt>(dataDir, 'mutation endPlan(accountId: String!)', RECEIPT, { accountId })
  */
-export async function accessOf(dataDir: string): Promise<{ url: string; token: string }> {
-  const local = holderOf(dataDir)?.url;
-  const url = env.AGON_URL?.replace(/\/+$/, '') || local || currentArena();
-  if (!url) {
-    throw new AgonError(
-      'ARENA.NOT_RUNNING',
-      `No arena runs on ${dataDir}. Start one with "agon start", then try again.`,
-    );
-  }
-  const login = await loginFor(url);
-  if (login) return { url, token: login };
-  const { token: tokenFile } = folderLayout(dataDir);
-  if (url === local && existsSync(tokenFile)) return { url, token: readFileSync(tokenFile, 'utf8').trim() };
-  throw new AgonError(
-    'AUTH.NOT_SIGNED_IN',
-    `You are not signed in to ${url}. Try "agon login <account> --arena ${url}".`,
-  );
+export async function ask<T>(dataDir: string, field: string, fields: string, variables: object = {}): Promise<T> {
+  const [, kind = 'query', name = '', parameters] = /^(mutation)? ?(\w+)(?:\((.*)\))?$/.exec(field) ?? [];
+  const declared = parameters ? `(${parameters.replaceAll(/\w+(?=:)/g, '$$$&')})` : '';
+  const passed = parameters ? `(${parameters.replaceAll(/(\w+):[^,]*/g, '$1: $$$1')})` : '';
+  const query = `${kind} ${declared} { ${name}${passed} ${fields} }`;
+  return (await askArena<Record<string, T>>(dataDir, query, variables))[name] as T;
 }
 
-/** Asks an arena, as whoever signed in to it, or as its operator. */
-export async function askArena<T>(dataDir: string, query: string, variables: Record<string, unknown>): Promise<T> {
-  const answer = (await (await reach(dataDir, 'POST', '/graphql', { query, variables })).json()) as {
+/** All nodes of a connection, page by page. */
+export async function askAll<Node>(dataDir: string, field: string, node: string, variables: object): Promise<Node[]> {
+  interface Page {
+    readonly nodes: readonly Node[];
+    readonly pageInfo: { readonly endCursor: string | null; readonly hasNextPage: boolean };
+  }
+  const found: Node[] = [];
+  for (let after: string | null = null; ; ) {
+    const fields = `{ nodes ${node} pageInfo { endCursor hasNextPage } }`;
+    const page: Page = await ask<Page>(dataDir, field, fields, { first: 100, after, ...variables });
+    found.push(...page.nodes);
+    after = page.pageInfo.endCursor;
+    if (!page.pageInfo.hasNextPage) return found;
+  }
+}
+
+/** The same for several fields, as a whole query. */
+export async function askArena<T>(dataDir: string, query: string, variables: object): Promise<T> {
+  const answer = (await (await send(dataDir, 'POST', '/graphql', { query, variables })).json()) as {
     data?: T;
     errors?: { message: string; extensions?: { code?: string } }[];
     code?: string;
@@ -44,13 +54,13 @@ export async function askArena<T>(dataDir: string, query: string, variables: Rec
 
 /** The same by REST. */
 export async function callArena<T>(dataDir: string, method: string, path: string, body?: object): Promise<T> {
-  const response = await reach(dataDir, method, path, body);
+  const response = await send(dataDir, method, path, body);
   return (response.ok ? await response.json() : await refused(response)) as T;
 }
 
 /** A file of the arena, as text. */
 export async function readArena(dataDir: string, path: string): Promise<string> {
-  const response = await reach(dataDir, 'GET', path);
+  const response = await send(dataDir, 'GET', path);
   return response.ok ? response.text() : refused(response);
 }
 
@@ -60,13 +70,11 @@ async function refused(response: Response): Promise<never> {
   throw new AgonError(code, detail);
 }
 
-async function reach(dataDir: string, method: string, path: string, body?: object): Promise<Response> {
+async function send(dataDir: string, method: string, path: string, body?: object): Promise<Response> {
   const { url, token } = await accessOf(dataDir);
-  return fetch(`${url}${path}`, {
+  return reach(url, path, {
     method,
     headers: { authorization: `Bearer ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) },
     ...(body ? { body: JSON.stringify(body) } : {}),
-  }).catch((error: Error) => {
-    throw new AgonError('ARENA.NO_ANSWER', `The arena at ${url} does not answer: ${error.message}.`);
   });
 }

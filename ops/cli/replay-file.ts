@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { type MatchRecord, replay } from '../../sandbox-runner/index.js';
 import { type ArenaEvent, arenaEvents } from '../../services/arena/index.js';
@@ -10,7 +9,8 @@ import {
   type StreamHead,
   upcasterOf,
 } from '../../services/kernel/index.js';
-import { colour, EXIT, type OutputOptions, print } from './output.js';
+import { readGiven } from './files.js';
+import { colour, type Outcome } from './output.js';
 
 const upcast = upcasterOf([arenaEvents]);
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
@@ -23,31 +23,16 @@ const replayFile = z.object({
     .min(1),
 });
 
-interface Verdict {
-  readonly verified: boolean;
-  readonly matchId: string;
-  readonly events: number;
-  readonly turns: number;
-  readonly outcome: string;
-  /** What does not hold; empty when all does. */
-  readonly fault: string;
-}
-
 /** Checks a match by its file alone: every hash, the chain, and that the moves lead to the outcome. */
-export async function verifyReplay(file: string, options: OutputOptions): Promise<number> {
-  const verdict = verdictOf(read(file));
+export async function verifyReplay(file: string): Promise<Outcome> {
+  const verdict = verdictOf(replayIn(file));
   const good = `${colour.green('verified')}: match ${verdict.matchId}, ${verdict.turns} turns, ${verdict.outcome}`;
-  print(options, verdict, verdict.verified ? good : `${colour.red('not verified')}: ${verdict.fault}`);
-  return verdict.verified ? EXIT.ok : EXIT.failed;
+  const bad = `${colour.red('not verified')}: ${verdict.fault}`;
+  return { json: verdict, text: verdict.verified ? good : bad, good: verdict.verified };
 }
 
-function read(file: string): z.output<typeof replayFile> {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new AgonError('FILE.UNREADABLE', `${file} cannot be read: ${(error as Error).message}.`);
-  }
+function replayIn(file: string): z.output<typeof replayFile> {
+  const text = readGiven(file).toString();
   const parsed = text.length <= FILE_BYTES_MAX ? replayFile.safeParse(jsonOf(text)) : undefined;
   if (parsed?.success) return parsed.data;
   throw new AgonError('FILE.NO_REPLAY', `${file} is no replay of a match. GET /v1/matches/<id>/replay gives one.`);
@@ -61,7 +46,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-function verdictOf({ matchId, events }: z.output<typeof replayFile>): Verdict {
+function verdictOf({ matchId, events }: z.output<typeof replayFile>) {
   const recorded = events as unknown as readonly RecordedEvent[];
   const match = recorded.map((event) => upcast(event) as ArenaEvent);
   const turns = match.flatMap((event) => (event.type === 'TurnPlayed' ? [event.data] : []));

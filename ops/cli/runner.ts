@@ -17,8 +17,8 @@ import { folderLayout } from '../../services/runtime/data-folder.js';
 import { EXIT, type OutputOptions, print } from './output.js';
 import { untilSignal } from './signals.js';
 
-export interface RunnerFlags extends OutputOptions {
-  /** host:port of the arena's door for runners. */
+interface RunnerFlags extends OutputOptions {
+  /** host:port of the arena's endpoint for runners. */
   readonly arena: string;
   readonly concurrency: number;
   readonly host: string;

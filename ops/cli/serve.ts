@@ -37,14 +37,11 @@ export async function start(
     if (options.ladder && !signal.aborted) await firstLadder(arena, signal);
     if (!signal.aborted) {
       const events = await arena.store.lastPosition();
-      const grpc = arena.grpcAddress();
-      const { payments } = arena;
-      const stripe = arena.sandbox?.url;
+      const { payments, addresses } = arena;
       const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
-      const eventstore = arena.eventstoreUrl();
-      const play = arena.playAddress();
-      const doors = { url, graphql: `${url}/graphql`, grpc, play, eventstore, stripe, clickhouse };
-      if (options.json) print(options, { ...doors, payments, dataDir: config.dataDir, events }, '');
+      const { grpc, play, eventstore, stripe } = addresses;
+      const servers = { url, graphql: `${url}/graphql`, grpc, play, eventstore, stripe, clickhouse };
+      if (options.json) print(options, { ...servers, payments, dataDir: config.dataDir, events }, '');
       else say(banner(arena, { url, clickhouse, events }));
       await done;
     }
@@ -80,19 +77,20 @@ interface Shown {
 }
 
 const banner = (arena: Arena, { url, clickhouse, events }: Shown) => {
-  const { config, payments, sandbox, grpcAddress, playAddress, eventstoreUrl } = arena;
+  const { config, payments } = arena;
+  const { grpc, play, eventstore, stripe } = arena.addresses;
   return [
     `${colour.bold('Agon')} is ready.`,
     '',
     `  GraphQL     ${colour.cyan(`${url}/graphql`)}`,
     ...(config.introspection ? [`  GraphiQL    ${colour.cyan(`${url}/graphiql`)}`] : []),
     `  health      ${url}/healthz  ${url}/readyz  ${url}/metrics`,
-    ...(grpcAddress() ? [`  runners     agon runner --arena ${grpcAddress()}`] : []),
-    ...(eventstoreUrl() ? [`  EventStore  ${eventstoreUrl()}`] : []),
-    ...(playAddress() ? [`  agents      agon agent play <file> --arena ${playAddress()}`] : []),
+    ...(grpc ? [`  runners     agon runner --arena ${grpc}`] : []),
+    ...(eventstore ? [`  EventStore  ${eventstore}`] : []),
+    ...(play ? [`  agents      agon agent play <file> --arena ${play}`] : []),
     ...(clickhouse ? [`  ClickHouse  ${clickhouse}  (user reader, no password)`] : []),
     `  payments    ${payments}`,
-    ...(sandbox ? [`              its dashboard: ${colour.cyan(`${sandbox.url}/dashboard`)}`] : []),
+    ...(stripe ? [`              its dashboard: ${colour.cyan(`${stripe}/dashboard`)}`] : []),
     `  data        ${config.dataDir}  (${config.storeUrl ? `log: ${logName(config)}, position ${events}` : `${events} events`})`,
     '',
     '  In another terminal: npx agon leaderboard, npx agon match list, npx agon log tail',

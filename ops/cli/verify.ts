@@ -5,7 +5,7 @@ import { probe } from '../../services/adapters/store/probe.js';
 import { asAgonError, chainFault, EMPTY_HEAD, type EventStore, type StreamHead } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
 import { parseConfig } from '../../services/runtime/settings.js';
-import { withLog } from './offline.js';
+import { logPages, withLog } from './offline.js';
 
 export interface Verification {
   readonly verified: boolean;
@@ -38,8 +38,7 @@ export async function verifyStore(
   let events = 0;
   const digest = createHash('sha256');
   try {
-    for (let after = 0; ; ) {
-      const page = await store.readAll({ after, limit: 1024 });
+    for await (const page of logPages(store)) {
       for (const event of page) {
         const { id: eventId, type, stream, revision, position } = event;
         const why = chainFault(event, heads.get(stream) ?? EMPTY_HEAD);
@@ -52,9 +51,6 @@ export async function verifyStore(
         digest.update(event.hash);
         events += 1;
       }
-      const last = page.at(-1);
-      if (!last) break;
-      after = last.position;
       onProgress(events, total);
     }
     const hashes = { logHash: digest.digest('hex'), streamsHash: streamsHashOf(heads) };

@@ -3,8 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gameNamed, isLegal } from '../../sandbox-runner/index.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { holderOf } from '../../services/runtime/data-folder.js';
+import { accessOf } from './login.js';
 import { colour, EXIT, type OutputOptions, toJson } from './output.js';
-import { accessOf, askArena } from './remote.js';
+import { ask } from './remote.js';
 
 interface Watched {
   readonly matchId: string;
@@ -52,18 +53,16 @@ export async function watchMatch(dataDir: string, given: string, options: Output
 }
 
 async function matchNamed(dataDir: string, given: string): Promise<Watched> {
-  const { matches } = await askArena<{ matches: { nodes: Watched[] } }>(
-    dataDir,
-    '{ matches(first: 200) { nodes { matchId game seats { agentId } } } }',
-    {},
-  );
+  const fields = '{ matchId game seats { agentId } }';
+  const matches = await ask<{ nodes: Watched[] }>(dataDir, 'matches(first: Int)', `{ nodes ${fields} }`, {
+    first: 200,
+  });
   const found = matches.nodes.filter(({ matchId }) => given === 'latest' || matchId.startsWith(given));
   const [first] = found;
   if (first && (given === 'latest' || found.length === 1)) return first;
   if (first)
     throw new AgonError('ARENA.AMBIGUOUS_MATCH', `${found.length} matches begin with "${given}"; say more of it.`);
-  const query = 'query ($id: String!) { match(matchId: $id) { matchId game seats { agentId } } }';
-  const { match } = await askArena<{ match: Watched | null }>(dataDir, query, { id: given });
+  const match = await ask<Watched | null>(dataDir, 'match(matchId: String!)', fields, { matchId: given });
   if (match) return match;
   throw new AgonError('ARENA.UNKNOWN_MATCH', `There is no match ${given}. "agon match list" shows the newest.`);
 }

@@ -1,7 +1,7 @@
-import { colour, EXIT, type Lent, type OutputOptions, print, table } from './output.js';
+import { type CliContext, colour, type Flags, group, listOf, table } from './output.js';
 import { callArena } from './remote.js';
 
-interface Shown {
+interface Webhook {
   readonly webhookId: string;
   readonly url: string;
   readonly types: readonly string[];
@@ -9,16 +9,19 @@ interface Shown {
   readonly failed: readonly { readonly why: string }[];
 }
 
-const at = (account: string, rest = '') => `/v1/accounts/${encodeURIComponent(account)}/webhooks${rest}`;
+const at = (account: string, webhookId?: string, rest = '') =>
+  `/v1/accounts/${encodeURIComponent(account)}/webhooks${webhookId ? `/${encodeURIComponent(webhookId)}` : ''}${rest}`;
 
 /** `agon webhook`: where the arena tells owners and operators what happened. */
-export function addWebhookCommands({ program, command, run, dataDirOf }: Lent): void {
-  const webhook = program.command('webhook').description('Have addresses told what happens.').exitOverride();
-  const account = ['<account>', 'whose events; "*" for everybody\'s'] as const;
-  const id = ['<webhook>', 'its id, see "agon webhook list"'] as const;
+export function addWebhookCommands(context: CliContext): void {
+  const { command, run, dataDirOf } = context;
+  const webhook = group(context.program, 'webhook', 'Have addresses told what happens.');
+  const ofAccount = (name: string, summary: string) =>
+    command(webhook, name, summary).argument('<account>', 'whose events; "*" for everybody\'s');
+  const ofOne = (name: string, summary: string) =>
+    ofAccount(name, summary).argument('<webhook>', 'its id, see "agon webhook list"');
 
-  command(webhook, 'add', 'Tell an address what happens to an account. The secret for its signatures is shown once.')
-    .argument(...account)
+  ofAccount('add', 'Tell an address what happens to an account. The secret for its signatures is shown once.')
     .argument('<url>', 'an https address on the public internet')
     .option('--types <list>', 'only these types of events, with commas between (default: all)')
     .addHelpText(
@@ -26,63 +29,42 @@ export function addWebhookCommands({ program, command, run, dataDirOf }: Lent): 
       '\nExample:\n  agon webhook add ada https://example.com/agon --types MatchSettled,MatchVoided',
     )
     .action(
-      run(async (name: string, url: string, flags: OutputOptions & { data?: string; types?: string }) => {
-        const types = flags.types?.split(',').map((type) => type.trim());
-        const body = { url, ...(types ? { types } : {}) };
-        const added = await callArena<Shown & { secret: string }>(dataDirOf(flags), 'POST', at(name), body);
+      run(async (account: string, url: string, flags: Flags & { types?: string }) => {
+        const body = { url, ...(flags.types === undefined ? {} : { types: listOf(flags.types) }) };
+        const added = await callArena<Webhook & { secret: string }>(dataDirOf(flags), 'POST', at(account), body);
         const text = `${colour.green('added')}: ${added.webhookId}\nsecret  ${added.secret}  (shown once: keep it)`;
-        print(flags, added, text);
-        return EXIT.ok;
+        return { json: added, text };
       }),
     );
-  command(webhook, 'list', 'Show the webhooks of an account, and what could not be delivered.')
-    .argument(...account)
-    .action(
-      run(async (name: string, flags: OutputOptions & { data?: string }) => {
-        const { items } = await callArena<{ items: Shown[] }>(dataDirOf(flags), 'GET', at(name));
-        const rows = items.map(({ webhookId, status, url, types, failed }) => {
-          return [webhookId, status, `${failed.length}`, url, types.join(','), failed.at(-1)?.why ?? ''];
-        });
-        const align = ['left', 'left', 'right', 'left', 'left', 'left'] as const;
-        print(flags, items, table(['webhook', 'status', 'failed', 'url', 'types', 'last failure'], rows, align));
-        return EXIT.ok;
-      }),
-    );
-  command(webhook, 'remove', 'Tell an address nothing any more.')
-    .argument(...account)
-    .argument(...id)
-    .action(
-      run(async (name: string, webhookId: string, flags: OutputOptions & { data?: string }) => {
-        const receipt = await callArena(dataDirOf(flags), 'DELETE', at(name, `/${encodeURIComponent(webhookId)}`));
-        print(flags, receipt, `${colour.green('removed')}: ${webhookId}`);
-        return EXIT.ok;
-      }),
-    );
-  command(webhook, 'test', 'Send a test message now, once. Exits 1 if it does not arrive.')
-    .argument(...account)
-    .argument(...id)
-    .action(
-      run(async (name: string, webhookId: string, flags: OutputOptions & { data?: string }) => {
-        const path = at(name, `/${encodeURIComponent(webhookId)}/test`);
-        const tested = await callArena<{ delivered: boolean; detail: string }>(dataDirOf(flags), 'POST', path);
-        print(
-          flags,
-          tested,
-          `${tested.delivered ? colour.green('delivered') : colour.red('failed')}: ${tested.detail}`,
-        );
-        return tested.delivered ? EXIT.ok : EXIT.failed;
-      }),
-    );
-  command(webhook, 'replay', 'Deliver all dead letters again, and go on with a webhook that was paused.')
-    .argument(...account)
-    .argument(...id)
-    .action(
-      run(async (name: string, webhookId: string, flags: OutputOptions & { data?: string }) => {
-        const path = at(name, `/${encodeURIComponent(webhookId)}/replay`);
-        const receipt = await callArena<{ events: string[] }>(dataDirOf(flags), 'POST', path);
-        const text = receipt.events.length > 0 ? 'what had failed is delivered again' : 'there was nothing to replay';
-        print(flags, receipt, text);
-        return EXIT.ok;
-      }),
-    );
+  ofAccount('list', 'Show the webhooks of an account, and what could not be delivered.').action(
+    run(async (account: string, flags: Flags) => {
+      const { items } = await callArena<{ items: Webhook[] }>(dataDirOf(flags), 'GET', at(account));
+      const rows = items.map(({ webhookId, status, url, types, failed }) => {
+        return [webhookId, status, failed.length, url, types.join(','), failed.at(-1)?.why ?? ''];
+      });
+      return { json: items, text: table(['webhook', 'status', '>failed', 'url', 'types', 'last failure'], rows) };
+    }),
+  );
+  ofOne('remove', 'Tell an address nothing any more.').action(
+    run(async (account: string, webhookId: string, flags: Flags) => {
+      const receipt = await callArena(dataDirOf(flags), 'DELETE', at(account, webhookId));
+      return { json: receipt, text: `${colour.green('removed')}: ${webhookId}` };
+    }),
+  );
+  ofOne('test', 'Send a test message now, once. Exits 1 if it does not arrive.').action(
+    run(async (account: string, webhookId: string, flags: Flags) => {
+      const path = at(account, webhookId, '/test');
+      const tested = await callArena<{ delivered: boolean; detail: string }>(dataDirOf(flags), 'POST', path);
+      const how = tested.delivered ? colour.green('delivered') : colour.red('failed');
+      return { json: tested, text: `${how}: ${tested.detail}`, good: tested.delivered };
+    }),
+  );
+  ofOne('replay', 'Deliver all dead letters again, and go on with a webhook that was paused.').action(
+    run(async (account: string, webhookId: string, flags: Flags) => {
+      const path = at(account, webhookId, '/replay');
+      const receipt = await callArena<{ events: string[] }>(dataDirOf(flags), 'POST', path);
+      const text = receipt.events.length > 0 ? 'what had failed is delivered again' : 'there was nothing to replay';
+      return { json: receipt, text };
+    }),
+  );
 }

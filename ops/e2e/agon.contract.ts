@@ -41,11 +41,11 @@ export function runWith(env: Record<string, string>, ...args: string[]): Promise
 export interface Served {
   readonly url: string;
   readonly events: number;
-  /** host:port of the door for runners, if it is open. */
+  /** host:port of the endpoint for runners, if it is open. */
   readonly grpc?: string;
   /** How EventStoreDB's clients reach the log, if they can. */
   readonly eventstore?: string;
-  /** host:port of the door for agents from outside, if it is open. */
+  /** host:port of the endpoint for agents from outside, if it is open. */
   readonly play?: string;
   /** Where ClickHouse answers, if it was asked for. */
   readonly clickhouse?: string;
@@ -78,18 +78,13 @@ export async function serveWith(env: Record<string, string>, dataDir: string, ..
     new Promise<string>((resolve) => createInterface(child.stdout).once('line', resolve)),
     ended.then((code) => Promise.reject(new Error(`agon start ended with ${code}: ${stderr}`))),
   ]);
-  const { url, events, grpc, eventstore, play, clickhouse } = JSON.parse(ready) as Served;
+  const served = JSON.parse(ready) as Served;
   return {
-    url,
-    events,
-    ...(grpc === undefined ? {} : { grpc }),
-    ...(eventstore === undefined ? {} : { eventstore }),
-    ...(play === undefined ? {} : { play }),
-    ...(clickhouse === undefined ? {} : { clickhouse }),
+    ...served,
     child,
     graphql: async (query, variables = {}, headers = {}) => {
       const body = JSON.stringify({ query, variables });
-      const response = await fetch(`${url}/graphql`, {
+      const response = await fetch(`${served.url}/graphql`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...headers },
         body,

@@ -8,7 +8,7 @@ import db, { type EventStoreDBClient } from '@eventstore/db-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../services/adapters/store/subscription.contract.js';
 import { packageRoot } from '../../services/runtime/package.js';
-import { pythonWithClient, whyNoPythonClient } from '../engines/kurrentdb-python.js';
+import { pythonWithClient, whyNoPythonClient } from '../engines/tools.js';
 import { run, type Served, serve, temporaryFolder } from './agon.contract.js';
 
 const folder = temporaryFolder();

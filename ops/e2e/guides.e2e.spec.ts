@@ -3,7 +3,7 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { whyNoProcessSandboxes } from '../../sandbox-runner/index.js';
-import { whyNoChdb } from '../engines/at-hand.js';
+import { whyNoChdb } from '../engines/chdb.js';
 import { temporaryFolder } from './agon.contract.js';
 import { type Block, guides, isRun, type Page } from './guides.js';
 import { clone, goOnFrom, Terminal } from './terminal.contract.js';

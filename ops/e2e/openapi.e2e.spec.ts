@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { schemathesis, whyNoSchemathesis } from '../engines/schemathesis.js';
+import { schemathesis, whyNoSchemathesis } from '../engines/tools.js';
 import { type Served, serve, temporaryFolder } from './agon.contract.js';
 
 const why = whyNoSchemathesis();

@@ -1,23 +1,11 @@
-import { createRequire } from 'node:module';
 import { whyNoProcessSandboxes } from '../../sandbox-runner/index.js';
 import { whyNoAnvil } from './anvil.js';
+import { whyNoChdb } from './chdb.js';
 import { whyNoDeployTools } from './deploy-tools.js';
 import { whyNoKafka } from './kafka.js';
-import { whyNoPythonClient } from './kurrentdb-python.js';
-import { whyNoPythonSdk } from './python-sdk.js';
 import { whyNoRedis } from './redis.js';
-import { whyNoSchemathesis } from './schemathesis.js';
 import { whyNoStripeMock } from './stripe-mock.js';
-
-/** Why ClickHouse cannot run here; undefined when it can. */
-export function whyNoChdb(): string | undefined {
-  try {
-    createRequire(import.meta.url).resolve('chdb/connection');
-    return undefined;
-  } catch {
-    return 'the optional package chdb is not installed, or not made for this system';
-  }
-}
+import { whyNoPythonClient, whyNoPythonSdk, whyNoSchemathesis } from './tools.js';
 
 /** The engines that specs can do without, each with why it is not here, if it is not. */
 const ENGINES: Readonly<Record<string, () => string | undefined>> = {

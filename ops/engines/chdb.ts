@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, renameSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
@@ -10,6 +11,16 @@ import { compiled } from '../../services/runtime/package.js';
 
 const START_MS = 60_000;
 const STOP_MS = 5_000;
+
+/** Why ClickHouse cannot run here; undefined when it can. */
+export function whyNoChdb(): string | undefined {
+  try {
+    createRequire(import.meta.url).resolve('chdb/connection');
+    return undefined;
+  } catch {
+    return 'the optional package chdb is not installed, or not made for this system';
+  }
+}
 
 /** Where a rebuild is made, and where it waits to be taken over. */
 export const rebuildFolders = (folder: string) => ({ building: `${folder}.building`, rebuilt: `${folder}.rebuilt` });

@@ -13,15 +13,16 @@ import {
 import { join } from 'node:path';
 import { env, execPath } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PartStatus } from '../../gateway/ports.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { DataFolder, folderLayout } from '../../services/runtime/data-folder.js';
 import { compiled, nodeFlags, packageRoot } from '../../services/runtime/package.js';
+import type { PartStatus } from '../../services/runtime/status.js';
 import { type Anvil, startAnvil, whyNoAnvil } from './anvil.js';
 import { ChdbEngine } from './chdb.js';
 import { type Kafka, startKafka, whyNoKafka } from './kafka.js';
-import { isFree, type Postgres, startPostgres } from './postgres.js';
+import { type Postgres, startPostgres } from './postgres.js';
 import { type RunningRedis, startRedis, whyNoRedis } from './redis.js';
+import { isFree } from './server.js';
 
 const READY_MS = 300_000;
 const STOP_MS = 30_000;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ownCertificate } from '../../gateway/eventstore/certificate.js';
-import { freePort } from './postgres.js';
+import { freePort } from './server.js';
 
 /** A Kafka's doors for clients of a network, beside the plain one of this machine, and what it takes to get in. */
 export interface SecuredKafka {

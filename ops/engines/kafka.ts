@@ -1,38 +1,36 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { env } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import kafkajs from 'kafkajs';
 import { AgonError } from '../../services/kernel/index.js';
 import { type Doors, makeDoors, type SecuredKafka } from './kafka-doors.js';
-import { freePort } from './postgres.js';
+import { freePort, Server } from './server.js';
+import { cached, whyMissing } from './tools.js';
 
 /** The same version and place as in kafka.pom.xml and kafka.sh, which put it there. */
 const VERSION = '4.3.1';
 const JAVA_MIN = 17;
 const READY_MS = 60_000;
 const POLL_MS = 100;
-const AGAIN_MS = 500;
 const HEAP = ['-Xms64m', '-Xmx320m'];
 /** Starts in half the time; what the compiler would gain later on, brokers of this size do not need. */
 const JVM = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'];
 
-const jars = () => join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'agon', `kafka-${VERSION}`);
+const jars = () => cached(`kafka-${VERSION}`);
 
 /** Why Kafka cannot run here, if it cannot. */
 export function whyNoKafka(): string | undefined {
-  if (!existsSync(jars())) return `${jars()} is missing; ops/engines/kafka.sh puts it there, with Maven`;
+  const missing = whyMissing(jars(), 'kafka.sh puts it there, with Maven');
+  if (missing) return missing;
   const { stderr } = spawnSync('java', ['-version'], { encoding: 'utf8' });
   const major = Number(/version "(\d+)/.exec(stderr ?? '')?.[1] ?? 0);
   return major >= JAVA_MIN ? undefined : `Kafka needs Java ${JAVA_MIN} or newer; ops/engines/kafka.sh installs it`;
 }
 
-export interface KafkaNode {
+interface KafkaNode {
   readonly id: number;
   readonly address: string;
   /** As a crash would: at once, and nothing is written down. */
@@ -177,23 +175,21 @@ const GUARD = [
 ].join('\n');
 
 class Node implements KafkaNode {
+  readonly id: number;
   readonly address: string;
-  private child: ChildProcess;
-  /** Whether it is started again when it ends, and whether it ended because we wanted it to. */
-  private kept = false;
-  private killed = false;
+  private readonly server: Server;
+  private readonly log: string;
 
-  constructor(private readonly place: Place) {
-    this.address = `127.0.0.1:${place.client}`;
-    this.child = this.start();
+  constructor({ id, client, folder }: Place) {
+    this.id = id;
+    this.address = `127.0.0.1:${client}`;
+    this.log = join(folder, 'kafka.log');
+    const args = java('kafka.Kafka', join(folder, 'server.properties'));
+    this.server = new Server(() => this.launch(args));
   }
 
-  get id(): number {
-    return this.place.id;
-  }
-
-  ended(): boolean {
-    return this.child.exitCode !== null || this.child.signalCode !== null;
+  get running(): boolean {
+    return this.server.running;
   }
 
   /** The end of what it said last, for errors. */
@@ -201,36 +197,22 @@ class Node implements KafkaNode {
     return readFileSync(this.log, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
   }
 
-  /** From now on it is started again when it ends by itself. Before, that would hide why it does not start. */
   keep(): void {
-    this.kept = true;
+    this.server.keep();
   }
 
-  async kill(): Promise<void> {
-    this.killed = true;
-    if (this.ended()) return;
-    const closed = once(this.child, 'exit');
-    this.child.kill('SIGTERM');
-    await closed;
+  kill(): Promise<void> {
+    return this.server.stop();
   }
 
   restart(): void {
-    this.killed = false;
-    if (this.ended()) this.child = this.start();
+    this.server.restart();
   }
 
-  private get log(): string {
-    return join(this.place.folder, 'kafka.log');
-  }
-
-  private start(): ChildProcess {
+  private launch(args: readonly string[]): ChildProcess {
     const log = openSync(this.log, 'a');
-    const args = java('kafka.Kafka', join(this.place.folder, 'server.properties'));
     const child = spawn('bash', ['-c', GUARD, 'kafka', ...args], { stdio: ['ignore', log, log, 'pipe'] });
     closeSync(log);
-    child.once('exit', () => {
-      setTimeout(() => this.kept && !this.killed && this.restart(), AGAIN_MS).unref();
-    });
     return child;
   }
 }
@@ -242,7 +224,7 @@ async function ready(brokers: readonly string[], wanted: number, nodes: readonly
     retry: { retries: 0 },
   });
   for (const since = performance.now(); performance.now() - since < READY_MS; ) {
-    const dead = nodes.filter((node) => node.ended());
+    const dead = nodes.filter((node) => !node.running);
     if (nodes.length - dead.length < wanted) {
       throw new AgonError('KAFKA.FAILED', `Kafka ended while it started: ${dead[0]?.lastWords()}`);
     }

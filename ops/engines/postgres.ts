@@ -11,12 +11,12 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { arch, getuid, kill, platform } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { AgonError } from '../../services/kernel/index.js';
+import { freePort, Server } from './server.js';
 
 export interface Postgres {
   readonly url: string;
@@ -33,7 +33,6 @@ const NOBODY = 65_534;
 const USER = 'agon';
 const START_MS = 30_000;
 const STOP_MS = 4_000;
-const RESTART_MS = 1_000;
 
 /**
  * Starts a PostgreSQL of our own in this folder, making the cluster on the first start. Root drops to `nobody`, an
@@ -53,14 +52,15 @@ export async function startPostgres(options: { folder: string; connectionsMax?: 
   await endLeftover(data);
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
-    const start = () => launch(binaries.postgres, folder, data, { port, max_connections: connectionsMax });
-    const child = start();
+    const server = new Server(() => launch(binaries.postgres, folder, data, { port, max_connections: connectionsMax }));
     const url = addressOf(password, port);
+    const stop = () => server.stop('SIGINT', STOP_MS, 'SIGQUIT');
     try {
-      await ready(url, child);
-      return { url, stop: supervise(child, start) };
+      await server.ready(() => answers(url), START_MS);
+      server.keep();
+      return { url, stop };
     } catch (error) {
-      await stop(child);
+      await stop();
       // Somebody else may have taken the port between our look and the start.
       if (attempt === 3) throw failed(folder, error);
     }
@@ -83,24 +83,6 @@ export function pidOfRunning(folder: string): number | undefined {
 const pidFileIn = (folder: string) => join(folder, 'data', 'postmaster.pid');
 
 const addressOf = (password: string, port: number) => `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
-
-/** Starts the server again whenever it ends by itself; returns how to end it for good. */
-function supervise(first: ChildProcess, start: () => ChildProcess): () => Promise<void> {
-  let child = first;
-  let stopping = false;
-  const watch = () =>
-    child.once('exit', async () => {
-      await sleep(RESTART_MS, undefined, { ref: false });
-      if (stopping) return;
-      child = start();
-      watch();
-    });
-  watch();
-  return async () => {
-    stopping = true;
-    await stop(child);
-  };
-}
 
 const isRoot = getuid?.() === 0;
 
@@ -130,19 +112,8 @@ async function initialise(initdb: string, folder: string, data: string, password
   mkdirSync(aside, { mode: 0o700 });
   writeFileSync(passwordFile, password, { mode: 0o600 });
   if (isRoot) for (const path of [aside, passwordFile]) chownSync(path, NOBODY, NOBODY);
-  const options = [
-    '-D',
-    aside,
-    '-U',
-    USER,
-    '-A',
-    'scram-sha-256',
-    `--pwfile=${passwordFile}`,
-    '-E',
-    'UTF8',
-    '--no-locale',
-  ];
-  const command = asPostgresUser(initdb, options);
+  const own = [`--username=${USER}`, '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
+  const command = asPostgresUser(initdb, ['-D', aside, ...own, '--encoding=UTF8', '--no-locale']);
   // In a process group of its own: Ctrl-C is ours to hear, and half a cluster helps nobody.
   const child = spawn(command.file, command.args, {
     ...command.ids,
@@ -186,8 +157,6 @@ function launch(postgres: string, folder: string, data: string, own: Record<stri
     env: { LC_ALL: 'C' },
   });
   closeSync(log);
-  // A server that could not even be spawned is noticed by whoever waits for it to be ready.
-  child.on('error', () => {});
   // Where we end without stopping it, at a second Ctrl-C for instance, it is told to end, and does so without us.
   const leave = () => void child.kill('SIGINT');
   process.on('exit', leave);
@@ -195,32 +164,13 @@ function launch(postgres: string, folder: string, data: string, own: Record<stri
   return child;
 }
 
-async function ready(url: string, child: ChildProcess): Promise<void> {
-  const deadlineMs = performance.now() + START_MS;
-  for (;;) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error('it ended while starting');
-    const client = new pg.Client({ connectionString: url });
-    try {
-      await client.connect();
-      await client.query('SELECT 1');
-      return;
-    } catch (error) {
-      if (performance.now() > deadlineMs) throw error;
-      await sleep(20);
-    } finally {
-      await client.end().catch(() => {});
-    }
-  }
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  child.kill('SIGINT');
-  await Promise.race([ended, sleep(STOP_MS, undefined, { ref: false })]);
-  if (child.exitCode === null && child.signalCode === null) {
-    child.kill('SIGQUIT');
-    await ended;
+async function answers(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  try {
+    await client.connect();
+    await client.query('SELECT 1');
+  } finally {
+    await client.end().catch(() => {});
   }
 }
 
@@ -262,24 +212,6 @@ async function findBinaries(): Promise<Binaries> {
       { cause: error },
     );
   }
-}
-
-export async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  const free = await new Promise<boolean>((resolve) => {
-    server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
-  });
-  if (free) await new Promise((resolve) => server.close(resolve));
-  return free;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new AgonError('NET.NO_PORT', 'No free port was found.');
-  return address.port;
 }
 
 const failed = (folder: string, error: unknown) =>

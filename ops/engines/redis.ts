@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { AgonError } from '../../services/kernel/index.js';
-import { freePort } from './postgres.js';
+import { freePort, Server, tied } from './server.js';
+
+const READY_MS = 30_000;
 
 export interface RunningRedis {
   readonly url: string;
@@ -21,23 +22,13 @@ export const whyNoRedis = (): string | undefined =>
     ? undefined
     : 'There is no redis-server here; ops/engines/redis.sh installs one.';
 
-const AGAIN_MS = 500;
-
-export interface RedisOptions {
+interface RedisOptions {
   readonly folder: string;
   readonly port?: number;
   /** How many databases it keeps apart; Redis' own default is 16. */
   readonly databases?: number;
   /** Started again whenever it ends by itself; what it knew is gone. */
   readonly lasting?: boolean;
-}
-
-/** Tied to this process, however that ends, where the system can do it. */
-function spawned(settings: readonly string[]): ChildProcess {
-  const tie = ['--pdeathsig', 'TERM', 'redis-server'];
-  const tied = spawnSync('setpriv', [...tie, '--version'], { stdio: 'ignore' }).status === 0;
-  const [file, args] = tied ? ['setpriv', [...tie, ...settings]] : ['redis-server', settings];
-  return spawn(file, args, { stdio: 'ignore' });
 }
 
 /** A Redis on loopback that keeps nothing on disk: all of it can be built again. */
@@ -47,46 +38,34 @@ export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
   const port = options.port ?? (await freePort());
   const settings = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'no'];
   if (options.databases !== undefined) settings.push('--databases', `${options.databases}`);
-  let server = spawned(settings);
+  const command = tied('redis-server', settings);
+  const server = new Server(() => spawn(...command, { stdio: 'ignore' }));
   const connect = () => {
     const redis = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50, maxRetriesPerRequest: null });
     // Said by every command that fails; an error event that nobody hears would end the process.
     return redis.on('error', () => {});
   };
-  const first = connect();
+  const first = new Redis({ port, host: '127.0.0.1', lazyConnect: true, retryStrategy: () => null });
+  first.on('error', () => {});
   try {
-    const ended = once(server, 'exit').then(() => {
-      throw new AgonError('REDIS.FAILED', `Redis ended before it answered on port ${port}.`);
-    });
-    ended.catch(() => {});
-    await Promise.race([first.ping(), ended]);
+    await server.ready(async () => {
+      if (first.status !== 'ready') await first.connect();
+      await first.ping();
+    }, READY_MS);
+  } catch (error) {
+    await server.stop();
+    throw new AgonError('REDIS.FAILED', `Redis did not answer on port ${port}: ${(error as Error).message}.`);
   } finally {
     first.disconnect();
   }
-  let stopping = false;
-  const keep = () =>
-    server.once('exit', () => {
-      if (stopping) return;
-      setTimeout(() => {
-        if (stopping) return;
-        server = spawned(settings);
-        keep();
-      }, AGAIN_MS).unref();
-    });
-  if (options.lasting) keep();
+  if (options.lasting) server.keep();
   return {
     url: `redis://127.0.0.1:${port}`,
     port,
     get pid() {
-      return server.pid as number;
+      return server.pid;
     },
     connect,
-    async stop() {
-      stopping = true;
-      if (server.exitCode !== null || server.signalCode !== null) return;
-      const ended = once(server, 'exit');
-      server.kill('SIGTERM');
-      await ended;
-    },
+    stop: () => server.stop(),
   };
 }

@@ -1,23 +1,10 @@
-import { gameNamed, gameNames, houseAgentSource, houseAgents } from '../../sandbox-runner/index.js';
+import { gameNamed, gameNames, houseAgentSource, houseAgents, houseStables } from '../../sandbox-runner/index.js';
 import { RegisterOwner } from '../../services/accounts/index.js';
 import { agentIdOf, PublishVersion, SubmitAgent } from '../../services/agents/index.js';
 import { ProposeMatch } from '../../services/arena/index.js';
 import { AgonError, derivedId, isAgonError, newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { GrantCredits } from '../../services/wallet/index.js';
 import type { Arena } from './arena.js';
-
-/** The house plays in three stables, so that strength shows in the balances as well as in the ratings. */
-const STABLES: Readonly<Record<string, { displayName: string; agents: readonly string[] }>> = {
-  bronze: { displayName: 'Bronze Stable', agents: ['first', 'random'] },
-  silver: { displayName: 'Silver Stable', agents: ['centre', 'tactician', 'greedy'] },
-  gold: {
-    displayName: 'Gold Stable',
-    agents: ['minimax', 'searcher', 'reciprocator', 'equilibrium', 'alphabeta'],
-  },
-};
-
-/** Whose agents are the house's. */
-export const HOUSE_ACCOUNTS: readonly string[] = Object.keys(STABLES);
 
 /** Quick to play and quick to look at. The other games take longer; a ladder has them when it is asked for them. */
 export const LADDER_GAMES: readonly string[] = ['tic-tac-toe', 'connect-four'];
@@ -136,7 +123,7 @@ async function ended(arena: Arena, seed: string, matches: number): Promise<numbe
 async function seedHouse(arena: Arena, seed: string, matches: number): Promise<HouseSeat[]> {
   const seats: HouseSeat[] = [];
   const grantCents = (BigInt(Math.max(matches, 1000)) * STAKE_CENTS).toString();
-  for (const [accountId, stable] of Object.entries(STABLES)) {
+  for (const [accountId, stable] of Object.entries(houseStables)) {
     await once(() =>
       arena.execute(new RegisterOwner({ accountId, displayName: stable.displayName }, meta(arena, 'owner', accountId))),
     );

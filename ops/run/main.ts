@@ -1,84 +1,73 @@
 import { argv, env, exit, kill, pid, stderr, stdin } from 'node:process';
 import { pathToFileURL } from 'node:url';
 import { AgonError, asAgonError, isAgonError } from '../../services/kernel/index.js';
-import { Frame } from '../../services/runtime/host.js';
+import type { Engines } from '../../services/runtime/engines.js';
+import { Host } from '../../services/runtime/host.js';
+import type { Part } from '../../services/runtime/part.js';
 import { type Config, parseConfig } from '../../services/runtime/settings.js';
 import { untilSignal } from '../cli/signals.js';
-import { Engines } from './engines.js';
+import { ClusterEngines } from './cluster.js';
+import { EmbeddedEngines } from './embedded.js';
 import { processNames } from './names.js';
-
-/** Where a process can be reached, besides its port for health. */
-export interface Doors {
-  readonly url?: string;
-  readonly grpc?: string;
-  readonly play?: string;
-  readonly eventstore?: string;
-}
-
-type Start = (frame: Frame, engines: Engines) => Promise<Doors>;
-
-/** Every process of a cluster. Each is loaded by those who run it, and by nobody else. */
-const processes: Readonly<Record<string, () => Promise<Start>>> = {
-  eventstore: async () => (await import('./around.js')).eventstore,
-  relay: async () => (await import('./around.js')).relay,
-  gateway: async () => (await import('./gateway.js')).gateway,
-  arena: async () => (await import('./services.js')).arena,
-  play: async () => (await import('./play.js')).play,
-  wallet: async () => (await import('./services.js')).wallet,
-  payments: async () => (await import('./services.js')).payments,
-  projections: async () => (await import('./projections.js')).projections,
-  analytics: async () => (await import('./around.js')).analytics,
-  runner: async () => (await import('./around.js')).runner,
-};
-
-export { processNames };
+import { type Process, processes } from './parts.js';
 
 /** Says what the process does, a line each. */
-export type Tell = (line: { readonly health?: string; readonly ready?: boolean; readonly doors?: Doors }) => void;
+export type Tell = (line: {
+  readonly health?: string;
+  readonly ready?: boolean;
+  readonly addresses?: Host['addresses'];
+}) => void;
 
 /**
  * Runs processes of a cluster, one or several in this one, until a signal comes; then they drain.
  *
  * @example await runProcesses(['wallet'], parseConfig({}, process.env), () => {})
  */
-export async function runProcesses(names: readonly string[], config: Config, tell: Tell): Promise<void> {
-  const unknown = names.find((name) => !Object.hasOwn(processes, name));
-  if (unknown !== undefined || names.length === 0) {
-    const what = unknown === undefined ? 'No process was named' : `There is no process ${unknown}`;
-    throw new AgonError('CONFIG.INVALID', `${what}. Processes: ${processNames.join(', ')}.`);
-  }
+export async function runProcesses(names: readonly string[], given: Config, tell: Tell): Promise<void> {
+  const { parts, ownFolder, ...where } = chosen(names);
+  const config = { ...given, ...without(where, given), ...(ownFolder ? { storeUrl: undefined } : {}) };
   const { done: signalled } = untilSignal();
-  const frame = new Frame(config, names);
+  const engines = (own: Host) => (ownFolder ? new EmbeddedEngines(own) : new ClusterEngines(own));
+  const host = new Host<Engines>({ config, names, engines, waits: true });
   try {
-    tell({ health: await frame.open() });
-    const engines = new Engines(frame);
-    const starting = Promise.all(
-      names.map(async (name) => {
-        frame.part(`process ${name}`, async () => {
-          throw new Error('starting');
-        });
-        const start = await processes[name]?.();
-        const doors = await start?.(frame, engines);
-        frame.part(`process ${name}`, async () => 'runs');
-        return doors;
-      }),
-    );
-    const began = starting.then((doors) => tell({ ready: true, doors: Object.assign({}, ...doors) }));
+    tell({ health: await host.open() });
+    const began = host.start(parts).then(() => tell({ ready: true, addresses: host.addresses }));
     // A signal while something is waited for ends the waiting; that is no failure.
     began.catch(() => {});
-    await Promise.race([signalled, frame.failed, began.then(() => new Promise<never>(() => {}))]);
+    await Promise.race([signalled, host.failed, began.then(() => new Promise<never>(() => {}))]);
   } finally {
-    await frame.stop();
+    await host.stop();
   }
 }
+
+/** What these processes are together: each part once, and of two of a name the first. */
+function chosen(names: readonly string[]): Process {
+  const known: Readonly<Record<string, Process>> = processes;
+  const found = names.map((name) => {
+    const process = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (!process) throw unknown(`There is no process ${name}`);
+    if (process.ownFolder && names.length > 1) throw unknown(`${name} has a folder of its own, and runs by itself`);
+    return process;
+  });
+  if (found.length === 0) throw unknown('No process was named');
+  const parts = new Map<string, Part>();
+  for (const part of found.flatMap((process) => process.parts)) if (!parts.has(part.name)) parts.set(part.name, part);
+  return Object.assign({}, ...found, { parts: [...parts.values()] }) as Process;
+}
+
+/** Where a process listens unless it was told. */
+const without = (where: Partial<Config>, given: Config): Partial<Config> =>
+  Object.fromEntries(Object.entries(where).filter(([name]) => given[name as keyof Config] === undefined));
+
+const unknown = (what: string) => new AgonError('CONFIG.INVALID', `${what}. Processes: ${processNames.join(', ')}.`);
 
 /**
  * As an entry point of its own: `node dist/ops/run/main.js wallet`. With
  * --with-stdin it ends, as by SIGTERM, when its standard input does: so that it does not outlive whoever started it.
  */
-export async function main(own: readonly string[]): Promise<void> {
+async function main(): Promise<void> {
   const given = argv.slice(2);
-  const names = [...own, ...given.filter((name) => name !== '--with-stdin')];
+  const names = given.filter((name) => name !== '--with-stdin');
   if (given.includes('--with-stdin')) stdin.on('close', () => kill(pid, 'SIGTERM')).resume();
   try {
     await runProcesses(names, parseConfig({}, env), (line) => void stderr.write(`${JSON.stringify(line)}\n`));
@@ -90,4 +79,4 @@ export async function main(own: readonly string[]): Promise<void> {
   }
 }
 
-if (argv[1] !== undefined && import.meta.url === pathToFileURL(argv[1]).href) await main([]);
+if (argv[1] !== undefined && import.meta.url === pathToFileURL(argv[1]).href) await main();

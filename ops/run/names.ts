@@ -11,3 +11,5 @@ export const processNames = [
   'analytics',
   'runner',
 ] as const;
+
+export type ProcessName = (typeof processNames)[number];

@@ -67,7 +67,7 @@ export async function playPayments(arena: Arena, seed: string): Promise<CashierR
   await refund(arena, sandbox, seed, 'bronze-0', 5000);
   await chargeBack(arena, sandbox, seed, 'bronze-1');
   await withdraw(arena, sandbox, seed, 'gold', '2000');
-  await sandbox.courier.idle();
+  await sandbox.dispatcher.idle();
   await arena.settled();
   return { matches, deposits: PAYERS.length * DEPOSITS_EACH, refunds: 2, chargebacks: 1, withdrawals: 1 };
 }

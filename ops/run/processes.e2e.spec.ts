@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { folderLayout } from '../../services/runtime/data-folder.js';
 import { compiled } from '../../services/runtime/package.js';
-import { freePort } from '../engines/postgres.js';
+import { freePort } from '../engines/server.js';
 import { processNames } from './names.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agon-processes-'));
@@ -90,7 +90,8 @@ describe('a process of a cluster', () => {
     // A relay that can reach neither Kafka nor Redis publishes nothing, whatever else it has.
     const { code, parts } = await relay.ready();
     expect(code).toBe(503);
-    expect(parts.filter(({ ready }) => !ready).map(({ part }) => part)).toEqual(['kafka', 'redis', 'relay']);
+    const missing = parts.filter(({ ready }) => !ready).map(({ part }) => part);
+    expect(missing.sort()).toEqual(['kafka', 'redis for lease', 'relay']);
     expect(await ended(relay.child, 'SIGTERM')).toBe(0);
   });
 
@@ -107,7 +108,7 @@ describe('a process of a cluster', () => {
     );
     const { parts } = await wallet.ready();
     expect(parts.filter(({ ready }) => !ready).map(({ part }) => part)).toEqual(
-      expect.arrayContaining(['process wallet', 'process payments']),
+      expect.arrayContaining(['log', 'write side', 'hold expiry', 'payments']),
     );
     expect(await (await fetch(`${wallet.health}/healthz`)).json()).toMatchObject({ processes: ['wallet', 'payments'] });
     expect(await ended(wallet.child, 'SIGTERM')).toBe(0);

@@ -2,7 +2,7 @@ import type { Books, Thing } from './books.js';
 import { type Emit, type Happenings, Impossible } from './happenings.js';
 
 /** Parameters of a form, as they nest: `a[b][0]=c` is `{ a: { b: { 0: 'c' } } }`. */
-export interface Params {
+interface Params {
   readonly [name: string]: string | Params;
 }
 
@@ -61,7 +61,7 @@ const amountIn = (params: Params, name: string): number => {
 const metadataIn = (params: Params): Record<string, string> =>
   Object.fromEntries(Object.entries(nested(params, 'metadata')).map(([key, value]) => [key, String(value)]));
 
-export interface ApiRequest {
+interface ApiRequest {
   readonly method: string;
   readonly path: string;
   readonly params: Params;

@@ -11,7 +11,7 @@ export interface Thing {
 }
 
 /** An answer that the same key gets again. */
-export interface Remembered {
+export interface CachedAnswer {
   /** Method, path and parameters of the first request with the key. */
   readonly request: string;
   readonly status: number;
@@ -30,7 +30,7 @@ export interface Delivery {
 interface Pages {
   readonly things: Record<string, Thing>;
   readonly order: string[];
-  readonly keys: Record<string, Remembered>;
+  readonly keys: Record<string, CachedAnswer>;
   readonly deliveries: Record<string, Delivery>;
   /** What the platform has, per currency: a transfer cannot pay more. */
   readonly balance: Record<string, number>;
@@ -38,7 +38,7 @@ interface Pages {
 
 /** All that the stand-in knows. With a file it survives its own restart; every change is on disk before the answer. */
 export class Books {
-  private readonly pages: Pages;
+  readonly pages: Pages;
 
   constructor(
     private readonly clock: Clock,
@@ -99,30 +99,6 @@ export class Books {
 
   move(currency: string, amount: number): void {
     this.pages.balance[currency] = this.balance(currency) + amount;
-  }
-
-  remembered(key: string): Remembered | undefined {
-    return this.pages.keys[key];
-  }
-
-  remember(key: string, answer: Remembered): void {
-    this.pages.keys[key] = answer;
-  }
-
-  forget(key: string): void {
-    delete this.pages.keys[key];
-  }
-
-  deliveries(): Delivery[] {
-    return Object.values(this.pages.deliveries);
-  }
-
-  deliver(delivery: Delivery): void {
-    this.pages.deliveries[delivery.id] = delivery;
-  }
-
-  delivered(id: string): void {
-    delete this.pages.deliveries[id];
   }
 
   save(): void {

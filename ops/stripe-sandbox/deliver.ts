@@ -23,12 +23,7 @@ const ATTEMPTS_MAX = 1_000;
 const ANSWER_MS_MAX = 10_000;
 const IDLE_MS = 10;
 
-export interface Courier {
-  send(event: Thing): void;
-  /** Resolves when nothing is left to be delivered, or the courier has stopped. */
-  idle(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type WebhookDispatcher = ReturnType<typeof dispatcherOf>;
 
 /** `t=…,v1=…`: the HMAC-SHA-256 of time and body, as Stripe signs. */
 export function signatureOf(body: string, secret: string, timeS: number): string {
@@ -41,11 +36,8 @@ export const chance = (...parts: readonly (string | number)[]): number =>
   Number.parseInt(derivedId('chance', ...parts).slice(0, 8), 16) / 0xffff_ffff;
 
 /** Delivers webhooks until they are accepted: signed, at least once, in any order. */
-export function courierOf(
-  books: Books,
-  endpoint: { url(): string; readonly secret: string },
-  mischief: Mischief,
-): Courier {
+export function dispatcherOf(books: Books, endpoint: { url(): string; readonly secret: string }, mischief: Mischief) {
+  const { deliveries } = books.pages;
   let stopping = false;
   const underWay = new Map<string, Promise<void>>();
 
@@ -54,7 +46,7 @@ export function courierOf(
     for (let copy = 0; copy < copies; copy++) {
       const delayMs = chance(mischief.seed, event.id, copy, 'delay') * mischief.delayMsMax;
       const id = `${event.id}:${copy}`;
-      books.deliver({ id, eventId: event.id, attempt: 1, dueMs: books.nowMs() + delayMs });
+      deliveries[id] = { id, eventId: event.id, attempt: 1, dueMs: books.nowMs() + delayMs };
     }
   };
 
@@ -63,10 +55,10 @@ export function courierOf(
     const accepted = await post(body).catch(() => false);
     const { seed, lostAnswers } = mischief;
     const isLost = delivery.attempt === 1 && chance(seed, delivery.id, 'lost') < lostAnswers;
-    if ((accepted && !isLost) || delivery.attempt >= ATTEMPTS_MAX) books.delivered(delivery.id);
+    if ((accepted && !isLost) || delivery.attempt >= ATTEMPTS_MAX) delete deliveries[delivery.id];
     else {
       const waitMs = Math.min(mischief.retryMsMax, RETRY_MS * 2 ** (delivery.attempt - 1));
-      books.deliver({ ...delivery, attempt: delivery.attempt + 1, dueMs: books.nowMs() + waitMs });
+      deliveries[delivery.id] = { ...delivery, attempt: delivery.attempt + 1, dueMs: books.nowMs() + waitMs };
     }
     books.save();
   };
@@ -83,7 +75,7 @@ export function courierOf(
   const loop = (async () => {
     while (!stopping) {
       const nowMs = books.nowMs();
-      for (const delivery of books.deliveries()) {
+      for (const delivery of Object.values(deliveries)) {
         if (delivery.dueMs > nowMs || underWay.has(delivery.id)) continue;
         const done = attempt(delivery).finally(() => underWay.delete(delivery.id));
         underWay.set(delivery.id, done);
@@ -95,8 +87,9 @@ export function courierOf(
 
   return {
     send,
+    /** Resolves when nothing is left to be delivered, or it has stopped. */
     idle: async () => {
-      while (!stopping && books.deliveries().length > 0) await sleep(IDLE_MS);
+      while (!stopping && Object.keys(deliveries).length > 0) await sleep(IDLE_MS);
     },
     stop: () => {
       stopping = true;

@@ -3,30 +3,27 @@ import type { Books, Thing } from './books.js';
 /** Tells the world: an event, with the object as it is now. */
 export type Emit = (type: string, object: Thing) => void;
 
-/** What people and banks do on Stripe's side. Each changes the books and emits what Stripe would. */
-export interface Happenings {
-  pay(sessionId: string): Thing;
-  decline(sessionId: string): Thing;
-  expire(sessionId: string): Thing;
-  onboard(accountId: string): Thing;
-  refund(intentId: string, amount: number, metadata: Record<string, string>, fails?: boolean): Thing;
-  dispute(intentId: string): Thing;
-  closeDispute(disputeId: string, outcome: 'won' | 'lost'): Thing;
-  cancel(subscriptionId: string): Thing;
-  /** The card is charged in vain, charging is given up, or it works again. */
-  bill(subscriptionId: string, status: 'past_due' | 'unpaid' | 'active'): Thing;
-  reverse(transferId: string, amount: number): Thing;
-}
-
 /** Something that cannot happen to a thing in its state. */
 export class Impossible extends Error {}
 
-export function happeningsOf(books: Books, emit: Emit): Happenings {
+export type Happenings = ReturnType<typeof happeningsOf>;
+
+/** What people and banks do on Stripe's side. Each changes the books and emits what Stripe would. */
+export function happeningsOf(books: Books, emit: Emit) {
   const openSession = (id: string) => {
     const session = books.get(id);
     if (session.status !== 'open') throw new Impossible(`The session is ${String(session.status)}.`);
     return session;
   };
+
+  /** Changes a thing, and tells what has become of it. */
+  const become = (event: string, id: string, fields: Record<string, unknown>): Thing => {
+    const thing = books.change(id, fields);
+    emit(event, thing);
+    return thing;
+  };
+
+  const metadataOf = (data: unknown) => (data as { metadata?: Record<string, string> } | undefined)?.metadata ?? {};
 
   const paid = (intentId: string): Thing => {
     const intent = books.find(intentId);
@@ -36,20 +33,20 @@ export function happeningsOf(books: Books, emit: Emit): Happenings {
 
   function payOnce(session: Thing): Record<string, unknown> {
     const { amount_total: amount, currency, payment_intent_data: data } = session;
-    const metadata = (data as { metadata?: Record<string, string> } | undefined)?.metadata ?? {};
+    const metadata = metadataOf(data);
     const intent = books.make('pi', 'payment_intent', { amount, currency, metadata, status: 'processing' });
     emit('payment_intent.created', intent);
     const of = { amount, currency, metadata, payment_intent: intent.id };
     const charge = books.make('ch', 'charge', { ...of, paid: true, amount_refunded: 0, status: 'succeeded' });
     emit('charge.succeeded', charge);
     const status = { status: 'succeeded', amount_received: amount, latest_charge: charge.id };
-    emit('payment_intent.succeeded', books.change(intent.id, status));
+    become('payment_intent.succeeded', intent.id, status);
     return { payment_intent: intent.id };
   }
 
   function payMonthly(session: Thing): Record<string, unknown> {
     const { amount_total: amount, currency, subscription_data: data } = session;
-    const metadata = (data as { metadata?: Record<string, string> } | undefined)?.metadata ?? {};
+    const metadata = metadataOf(data);
     const subscription = books.make('sub', 'subscription', { metadata, status: 'incomplete' });
     emit('customer.subscription.created', subscription);
     const parent = {
@@ -69,21 +66,20 @@ export function happeningsOf(books: Books, emit: Emit): Happenings {
       status: 'paid',
     });
     emit('invoice.paid', invoice);
-    emit('customer.subscription.updated', books.change(subscription.id, { status: 'active' }));
+    become('customer.subscription.updated', subscription.id, { status: 'active' });
     return { subscription: subscription.id };
   }
 
   return {
-    pay(sessionId) {
+    pay(sessionId: string): Thing {
       const session = openSession(sessionId);
       const paidBy = session.mode === 'subscription' ? payMonthly(session) : payOnce(session);
       books.move(String(session.currency), Number(session.amount_total));
-      const completed = books.change(sessionId, { ...paidBy, status: 'complete', payment_status: 'paid', url: null });
-      emit('checkout.session.completed', completed);
-      return completed;
+      const completed = { ...paidBy, status: 'complete', payment_status: 'paid', url: null };
+      return become('checkout.session.completed', sessionId, completed);
     },
 
-    decline(sessionId) {
+    decline(sessionId: string): Thing {
       const { amount_total: amount, currency } = openSession(sessionId);
       const error = { type: 'card_error', code: 'card_declined', message: 'Your card was declined.' };
       const intent = { amount, currency, metadata: {}, status: 'requires_payment_method', last_payment_error: error };
@@ -91,21 +87,17 @@ export function happeningsOf(books: Books, emit: Emit): Happenings {
       return books.get(sessionId);
     },
 
-    expire(sessionId) {
+    expire(sessionId: string): Thing {
       openSession(sessionId);
-      const expired = books.change(sessionId, { status: 'expired', url: null });
-      emit('checkout.session.expired', expired);
-      return expired;
+      return become('checkout.session.expired', sessionId, { status: 'expired', url: null });
     },
 
-    onboard(accountId) {
+    onboard(accountId: string): Thing {
       const ready = { payouts_enabled: true, details_submitted: true, capabilities: { transfers: 'active' } };
-      const account = books.change(accountId, ready);
-      emit('account.updated', account);
-      return account;
+      return become('account.updated', accountId, ready);
     },
 
-    refund(intentId, amount, metadata, fails = false) {
+    refund(intentId: string, amount: number, metadata: Record<string, string>, fails = false): Thing {
       const intent = paid(intentId);
       const charge = books.get(String(intent.latest_charge));
       const left = Number(charge.amount) - Number(charge.amount_refunded);
@@ -115,18 +107,16 @@ export function happeningsOf(books: Books, emit: Emit): Happenings {
       const refund = books.make('re', 'refund', { ...of, status: fails ? 'pending' : 'succeeded' });
       emit('refund.created', refund);
       if (fails) {
-        const failed = books.change(refund.id, { status: 'failed', failure_reason: 'lost_or_stolen_card' });
-        emit('refund.failed', failed);
-        return failed;
+        return become('refund.failed', refund.id, { status: 'failed', failure_reason: 'lost_or_stolen_card' });
       }
       books.move(String(currency), -amount);
       const total = Number(charge.amount_refunded) + amount;
       const refunded = { amount_refunded: total, refunded: total === charge.amount };
-      emit('charge.refunded', books.change(charge.id, refunded));
+      become('charge.refunded', charge.id, refunded);
       return refund;
     },
 
-    dispute(intentId) {
+    dispute(intentId: string): Thing {
       const intent = paid(intentId);
       if (books.list('dispute').some((each) => each.payment_intent === intentId)) {
         throw new Impossible(`${intentId} is disputed already.`);
@@ -140,7 +130,7 @@ export function happeningsOf(books: Books, emit: Emit): Happenings {
       return dispute;
     },
 
-    closeDispute(disputeId, outcome) {
+    closeDispute(disputeId: string, outcome: 'won' | 'lost'): Thing {
       const dispute = books.find(disputeId);
       if (dispute?.status !== 'needs_response') throw new Impossible(`There is no open dispute ${disputeId}.`);
       const closed = books.change(disputeId, { status: outcome });
@@ -152,13 +142,7 @@ export function happeningsOf(books: Books, emit: Emit): Happenings {
       return closed;
     },
 
-    bill(subscriptionId, status) {
-      const billed = books.change(subscriptionId, { status });
-      emit('customer.subscription.updated', billed);
-      return billed;
-    },
-
-    reverse(transferId, amount) {
+    reverse(transferId: string, amount: number): Thing {
       const transfer = books.find(transferId);
       const before = Number(transfer?.amount_reversed);
       if (transfer?.object !== 'transfer' || amount < 1 || before + amount > Number(transfer.amount)) {
@@ -166,15 +150,13 @@ export function happeningsOf(books: Books, emit: Emit): Happenings {
       }
       books.move(String(transfer.currency), amount);
       const total = before + amount;
-      const reversed = books.change(transferId, { amount_reversed: total, reversed: total === transfer.amount });
-      emit('transfer.reversed', reversed);
-      return reversed;
+      const reversed = { amount_reversed: total, reversed: total === transfer.amount };
+      return become('transfer.reversed', transferId, reversed);
     },
 
-    cancel(subscriptionId) {
-      const canceled = books.change(subscriptionId, { status: 'canceled', canceled_at: books.nowS() });
-      emit('customer.subscription.deleted', canceled);
-      return canceled;
+    cancel(subscriptionId: string): Thing {
+      const canceled = { status: 'canceled', canceled_at: books.nowS() };
+      return become('customer.subscription.deleted', subscriptionId, canceled);
     },
   };
 }

@@ -153,10 +153,10 @@ describe('the delivery of webhooks', () => {
   const unkind: Mischief = { seed: 's', duplicates: 0.5, delayMsMax: 200, lostAnswers: 0.3, retryMsMax: 50 };
 
   it('repeats, reorders and goes on until it is accepted, always signed', async () => {
-    const { happen, courier, books } = await start({ mischief: unkind });
+    const { happen, dispatcher, books } = await start({ mischief: unkind });
     refusals = 3;
     for (let i = 0; i < 4; i++) happen.pay(await open());
-    await courier.idle();
+    await dispatcher.idle();
     const sent = books.list('event').map(({ id }) => id);
     expect(new Set(heard.map(({ id }) => id))).toEqual(new Set(sent));
     expect(heard.length).toBeGreaterThan(sent.length);
@@ -177,7 +177,7 @@ describe('the delivery of webhooks', () => {
     expect(heard).toEqual([]);
     const second = await start({ file });
     expect((await call('GET', `/v1/checkout/sessions/${id}`)).body.status).toBe('complete');
-    await second.courier.idle();
+    await second.dispatcher.idle();
     expect(heard.map(({ type }) => type)).toContain('checkout.session.completed');
   });
 });

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { AgonError, type Clock, type Ids, randomIds, systemClock } from '../../services/kernel/index.js';
 import { ApiError, answer, formOf } from './api.js';
 import { Books, type Thing } from './books.js';
-import { type Courier, chance, courierOf, KIND, type Mischief } from './deliver.js';
+import { chance, dispatcherOf, KIND, type Mischief, type WebhookDispatcher } from './deliver.js';
 import { type Happenings, happeningsOf, Impossible } from './happenings.js';
 import { checkoutPage, dashboardPage, onboardingPage } from './pages.js';
 
@@ -34,7 +34,7 @@ export interface Sandbox {
   /** What people and banks do on Stripe's side. */
   readonly happen: Happenings;
   readonly books: Books;
-  readonly courier: Courier;
+  readonly dispatcher: WebhookDispatcher;
   stop(): Promise<void>;
 }
 
@@ -42,15 +42,15 @@ export interface Sandbox {
 export async function startStripeSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { clock = systemClock, ids = randomIds, mischief = KIND } = options;
   const books = new Books(clock, ids, options.file);
-  const courier = courierOf(books, { url: options.webhookUrl, secret: options.webhookSecret }, mischief);
+  const dispatcher = dispatcherOf(books, { url: options.webhookUrl, secret: options.webhookSecret }, mischief);
   const emit = (type: string, object: Thing) => {
     const data = { object };
-    courier.send(books.make('evt', 'event', { type, data, api_version: '2026-10-28.endive', pending_webhooks: 1 }));
+    dispatcher.send(books.make('evt', 'event', { type, data, api_version: '2026-10-28.endive', pending_webhooks: 1 }));
   };
-  const told = happeningsOf(books, emit);
+  const happenings = happeningsOf(books, emit);
   // Whatever happens is on disk before anybody hears of it.
   const happen = Object.fromEntries(
-    Object.entries(told).map(([name, act]) => [
+    Object.entries(happenings).map(([name, act]) => [
       name,
       (...args: never[]) => {
         const thing = (act as (...args: never[]) => Thing)(...args);
@@ -59,9 +59,9 @@ export async function startStripeSandbox(options: SandboxOptions): Promise<Sandb
       },
     ]),
   ) as unknown as Happenings;
-  const desk = { books, emit, happen, options };
+  const service = { books, emit, happen, options };
   const server = createServer((request, response) => {
-    serve(request, response, desk).catch((error: unknown) => {
+    serve(request, response, service).catch((error: unknown) => {
       const { status, body } = problemOf(error);
       if (!response.headersSent) json(response, status, body);
       else response.destroy();
@@ -76,23 +76,23 @@ export async function startStripeSandbox(options: SandboxOptions): Promise<Sandb
     url: `http://127.0.0.1:${port}`,
     happen,
     books,
-    courier,
+    dispatcher,
     stop: async () => {
-      await courier.stop();
+      await dispatcher.stop();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
   };
 }
 
-interface Desk {
+interface Service {
   readonly books: Books;
   readonly emit: (type: string, object: Thing) => void;
   readonly happen: Happenings;
   readonly options: SandboxOptions;
 }
 
-async function serve(request: IncomingMessage, response: ServerResponse, desk: Desk): Promise<void> {
+async function serve(request: IncomingMessage, response: ServerResponse, service: Service): Promise<void> {
   const { host = '', origin } = request.headers;
   // A page of somebody else's in the same browser must not press our buttons.
   if (!LOOPBACK.test(host) || (origin !== undefined && origin !== 'null' && origin !== `http://${host}`)) {
@@ -100,8 +100,8 @@ async function serve(request: IncomingMessage, response: ServerResponse, desk: D
   }
   const url = new URL(request.url ?? '/', `http://${host}`);
   const body = await bodyOf(request);
-  if (url.pathname.startsWith('/v1/')) api(request, response, url, body, desk);
-  else show(response, people(request.method ?? 'GET', url, body, desk));
+  if (url.pathname.startsWith('/v1/')) api(request, response, url, body, service);
+  else show(response, people(request.method ?? 'GET', url, body, service));
 }
 
 function api(
@@ -109,7 +109,7 @@ function api(
   response: ServerResponse,
   url: URL,
   body: string,
-  { books, emit, happen, options }: Desk,
+  { books, emit, happen, options }: Service,
 ): void {
   const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
   if (given !== options.secretKey) throw new ApiError(401, 'invalid_request_error', 'Invalid API Key provided.');
@@ -130,18 +130,18 @@ function api(
 
 const requestOf = (url: URL, body: string) => hash('sha256', `${url.pathname}\n${body}`);
 
-interface Said {
+interface Reply {
   readonly status: number;
   readonly said: unknown;
   readonly replayed: boolean;
 }
 
-const once = (run: () => unknown): Said => ({ status: 200, said: run(), replayed: false });
+const once = (run: () => unknown): Reply => ({ status: 200, said: run(), replayed: false });
 
 /** Stripe's rules: the first answer is kept for a day, also a failure, but not one of parameters that were wrong. */
-function keyed(books: Books, key: string, request: string, run: () => unknown): Said {
+function keyed(books: Books, key: string, request: string, run: () => unknown): Reply {
   if (key.length > KEY_LENGTH_MAX) throw new ApiError(400, 'idempotency_error', 'The idempotency key is too long.');
-  const before = books.remembered(key);
+  const before = books.pages.keys[key];
   if (before && books.nowS() - before.atS < KEY_LIFE_S) {
     if (before.request !== request) {
       const message = `Keys for idempotent requests can only be used with the same parameters they were first used with (${key}).`;
@@ -149,8 +149,8 @@ function keyed(books: Books, key: string, request: string, run: () => unknown): 
     }
     return { status: before.status, said: before.body, replayed: true };
   }
-  const keep = (status: number, body: unknown): Said => {
-    books.remember(key, { request, status, body, atS: books.nowS() });
+  const keep = (status: number, body: unknown): Reply => {
+    books.pages.keys[key] = { request, status, body, atS: books.nowS() };
     return { status, said: body, replayed: false };
   };
   try {
@@ -163,10 +163,10 @@ function keyed(books: Books, key: string, request: string, run: () => unknown): 
 }
 
 /** A page, or where to go from here. */
-type Shown = { readonly page: string } | { readonly goTo: string };
+type Page = { readonly page: string } | { readonly goTo: string };
 
 /** What people see and press: the checkout, the onboarding, and a small dashboard. */
-function people(method: string, url: URL, body: string, { books, happen }: Desk): Shown {
+function people(method: string, url: URL, body: string, { books, happen }: Service): Page {
   const [, first = '', id = '', action = ''] = url.pathname.split('/');
   const form = new URLSearchParams(body);
   const field = (name: string) => form.get(name) ?? '';
@@ -236,12 +236,12 @@ function json(response: ServerResponse, status: number, body: unknown, headers: 
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 }
 
-function show(response: ServerResponse, shown: Shown): void {
-  if ('goTo' in shown) {
-    response.writeHead(303, { location: shown.goTo }).end();
+function show(response: ServerResponse, page: Page): void {
+  if ('goTo' in page) {
+    response.writeHead(303, { location: page.goTo }).end();
     return;
   }
   const policy = "default-src 'none'; style-src 'unsafe-inline'";
   const headers = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy };
-  response.writeHead(200, headers).end(shown.page);
+  response.writeHead(200, headers).end(page.page);
 }

@@ -1,29 +1,14 @@
 import type { MemberRole } from '../../services/kernel/index.js';
-import { defineTable } from '../engine/table.js';
+import { defineTable, type RowOf, text } from '../engine/table.js';
 
-export interface MemberRow {
-  readonly memberId: string;
-  readonly accountId: string;
-  readonly role: MemberRole;
-}
-
-export const members = defineTable<MemberRow>({
+export const members = defineTable({
   name: 'members',
   key: ['memberId', 'accountId'],
-  columns: { memberId: 'text', accountId: 'text', role: 'text' },
+  columns: { memberId: 'text', accountId: 'text', role: text<MemberRole>() },
 });
+export type MemberRow = RowOf<typeof members>;
 
-export interface AuditRow {
-  readonly accountId: string;
-  readonly position: bigint;
-  readonly at: string;
-  readonly type: string;
-  readonly actorId: string;
-  readonly actorRole: string;
-  readonly detail: object;
-}
-
-export const audit = defineTable<AuditRow>({
+export const audit = defineTable({
   name: 'audit',
   key: ['accountId', 'position'],
   columns: {
@@ -36,3 +21,4 @@ export const audit = defineTable<AuditRow>({
     detail: 'jsonb',
   },
 });
+export type AuditRow = RowOf<typeof audit>;

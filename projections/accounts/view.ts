@@ -4,16 +4,16 @@ import { type SessionEvent, sessionEvents } from '../../services/sessions/index.
 import { defineView, type Rows } from '../engine/view.js';
 import { audit, members } from './table.js';
 
-type Seen = RecordedEvent & { readonly data: { readonly accountId: string } };
+type AccountFact = RecordedEvent & { readonly data: { readonly accountId: string } };
 
 /** Who did it, when and what; of keys and tokens not even the hash. */
-function note(event: Seen, rows: Rows): void {
+function note(event: AccountFact, rows: Rows): void {
   const {
     accountId,
     secretHash: _secret,
     tokenHash: _token,
     ...detail
-  } = event.data as Seen['data'] & Partial<Record<string, unknown>>;
+  } = event.data as AccountFact['data'] & Partial<Record<string, unknown>>;
   const { id: actorId, role: actorRole } = event.meta.actor;
   const { type, time: at } = event;
   rows.add(audit, { accountId, position: BigInt(event.position), at, type, actorId, actorRole, detail });

@@ -1,30 +1,13 @@
-import { defineTable } from '../engine/table.js';
+import { defineTable, json, type RowOf } from '../engine/table.js';
 
-export interface AccountRow {
-  readonly accountId: string;
-  readonly displayName: string;
-  readonly registeredAt: string;
-}
-
-export const accounts = defineTable<AccountRow>({
+export const accounts = defineTable({
   name: 'accounts',
   key: ['accountId'],
   columns: { accountId: 'text', displayName: 'text', registeredAt: 'timestamptz' },
 });
+export type AccountRow = RowOf<typeof accounts>;
 
-export interface AgentRow {
-  readonly agentId: string;
-  readonly ownerId: string;
-  readonly name: string;
-  readonly games: readonly string[];
-  readonly runtime: string;
-  readonly version: number;
-  readonly codeDigest: string;
-  readonly submittedAt: string;
-  readonly updatedAt: string;
-}
-
-export const agents = defineTable<AgentRow>({
+export const agents = defineTable({
   name: 'agents',
   key: ['agentId'],
   indexes: { agents_by_owner: ['ownerId', 'agentId'] },
@@ -32,7 +15,7 @@ export const agents = defineTable<AgentRow>({
     agentId: 'text',
     ownerId: 'text',
     name: 'text',
-    games: 'jsonb',
+    games: json<readonly string[]>(),
     runtime: 'text',
     version: 'int4',
     codeDigest: 'text',
@@ -40,17 +23,11 @@ export const agents = defineTable<AgentRow>({
     updatedAt: 'timestamptz',
   },
 });
+export type AgentRow = RowOf<typeof agents>;
 
-export interface VersionRow {
-  readonly agentId: string;
-  readonly version: number;
-  readonly codeDigest: string;
-  readonly codeBytes: number;
-  readonly publishedAt: string;
-}
-
-export const versions = defineTable<VersionRow>({
+export const versions = defineTable({
   name: 'agent_versions',
   key: ['agentId', 'version'],
   columns: { agentId: 'text', version: 'int4', codeDigest: 'text', codeBytes: 'int4', publishedAt: 'timestamptz' },
 });
+export type VersionRow = RowOf<typeof versions>;

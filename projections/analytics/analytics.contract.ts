@@ -14,12 +14,12 @@ import { feed } from './feed.js';
 import { dataTables, migrations } from './schema.js';
 
 /** An engine for the suite: `sink` opens another database on it each time. */
-export interface Engine {
+interface Engine {
   sink(database: string): Promise<ClickHouseSink>;
   stop(): Promise<void>;
 }
 
-interface Settled {
+interface SettlementData {
   readonly seats: readonly { readonly agentId: string; readonly score: number }[];
 }
 
@@ -109,7 +109,7 @@ export function analyticsSuite(name: string, start: () => Promise<Engine>): void
       expect(turns).toMatchObject({ turns: `${3 * settled.length}`, fuelP50: '2', fuelP99: '3' });
       const latency = await ask<{ matches: string }>('matchLatency');
       expect(latency.reduce((sum, row) => sum + Number(row.matches), 0)).toBe(settled.length);
-      const winners = settled.flatMap(({ data }) => (data as Settled).seats.filter(({ score }) => score === 1));
+      const winners = settled.flatMap(({ data }) => (data as SettlementData).seats.filter(({ score }) => score === 1));
       const won = new Set(winners.map(({ agentId }) => agentId)).size;
       expect(agents.reduce((sum, row) => sum + Number(row.won), 0)).toBe(winners.length);
       expect(await ask('submissionFunnel')).toEqual([{ submitted: '3', matched: '3', played: '3', won: `${won}` }]);

@@ -1,5 +1,5 @@
 /** One of the dashboard's charts: a statement over the tables of `schema.ts`, with `{from}` and `{to}` for the days. */
-export interface Chart {
+interface Chart {
   readonly title: string;
   readonly sql: string;
 }

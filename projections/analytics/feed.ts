@@ -20,7 +20,7 @@ interface Batch {
   readonly count: number;
 }
 
-export interface FeedOptions {
+interface FeedOptions {
   readonly log: Pick<EventStore, 'readAll' | 'lastPosition'>;
   /** Resolves when the engine can be spoken to; called again after every failure. */
   readonly connect: () => Promise<ClickHouseSink>;

@@ -1,24 +1,5 @@
 import type { RecordedEvent } from '../../services/kernel/index.js';
 
-/** What a row of `events` holds. Whatever an event does not say is left out, and takes the column's default. */
-export interface EventRow {
-  readonly position: number;
-  readonly id: string;
-  readonly type: string;
-  readonly version: number;
-  readonly category: string;
-  readonly stream: string;
-  readonly revision: number;
-  readonly time: string;
-  readonly actor_id: string;
-  readonly actor_role: string;
-  readonly command_id: string;
-  readonly correlation_id: string;
-  /** ClickHouse keeps the text of an object as it stands; anything else goes as text already. */
-  readonly data: unknown;
-  readonly [column: string]: unknown;
-}
-
 type Data = Readonly<Record<string, unknown>>;
 
 /**
@@ -61,8 +42,11 @@ const usageFields: typeof fields = {
   wallMs: ['usage_wall_ms', amount],
 };
 
-/** An event as a row of the wide table. Takes in everything: an unknown type or a strange field is a row as well. */
-export function rowOf(event: RecordedEvent): EventRow {
+/**
+ * An event as a row of the wide table. Takes in everything: an unknown type or a strange field is a row as well. Whatever
+ * an event does not say is left out, and takes the column's default.
+ */
+export function rowOf(event: RecordedEvent): Record<string, unknown> {
   const { position, id, type, version, stream, revision, meta } = event;
   const row: Record<string, unknown> = {
     position,
@@ -77,10 +61,11 @@ export function rowOf(event: RecordedEvent): EventRow {
     actor_role: meta.actor.role,
     command_id: meta.commandId,
     correlation_id: meta.correlationId,
+    // ClickHouse keeps the text of an object as it stands; anything else goes as text already.
     data: isData(event.data) ? event.data : JSON.stringify(event.data),
   };
   if (isData(event.data)) takeData(event.data, row);
-  return row as EventRow;
+  return row;
 }
 
 function takeData(data: Data, row: Record<string, unknown>): void {

@@ -154,7 +154,7 @@ const filled = (database: string, { name, select }: Pick<ChartTable, 'name' | 's
   ];
 };
 
-export interface Migration {
+interface Migration {
   readonly version: number;
   statements(database: string): readonly string[];
 }

@@ -8,7 +8,7 @@ const PAGE = 1_000;
 
 export const STATEMENT = ['position', 'at', 'event', 'currency', 'amount', 'balance', 'match'] as const;
 
-export type StatementLine = Omit<PostingRow, 'line' | 'account'> & { readonly balanceCents: bigint };
+type StatementLine = Omit<PostingRow, 'line' | 'account'> & { readonly balanceCents: bigint };
 
 /** The postings of one account, oldest first, each with the balance after it. */
 export function* statementLines(

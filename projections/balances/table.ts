@@ -1,18 +1,6 @@
-import { defineTable } from '../engine/table.js';
+import { defineTable, type RowOf } from '../engine/table.js';
 
-export interface PostingRow {
-  readonly position: bigint;
-  readonly line: number;
-  /** Of the chart of accounts, e.g. player:<account>, escrow, house:rake. */
-  readonly account: string;
-  readonly currency: string;
-  readonly amountCents: bigint;
-  readonly eventType: string;
-  readonly matchId: string | null;
-  readonly at: string;
-}
-
-export const postings = defineTable<PostingRow>({
+export const postings = defineTable({
   name: 'postings',
   key: ['position', 'line'],
   nullable: ['matchId'],
@@ -20,6 +8,7 @@ export const postings = defineTable<PostingRow>({
   columns: {
     position: 'int8',
     line: 'int4',
+    /** Of the chart of accounts, e.g. player:<account>, escrow, house:rake. */
     account: 'text',
     currency: 'text',
     amountCents: 'numeric',
@@ -28,16 +17,11 @@ export const postings = defineTable<PostingRow>({
     at: 'timestamptz',
   },
 });
+export type PostingRow = RowOf<typeof postings>;
 
-export interface BalanceRow {
-  readonly account: string;
-  readonly currency: string;
-  readonly balanceCents: bigint;
-  readonly postings: number;
-}
-
-export const balances = defineTable<BalanceRow>({
+export const balances = defineTable({
   name: 'balances',
   key: ['account', 'currency'],
   columns: { account: 'text', currency: 'text', balanceCents: 'numeric', postings: 'int4' },
 });
+export type BalanceRow = RowOf<typeof balances>;

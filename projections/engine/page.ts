@@ -23,7 +23,7 @@ export interface PageRequest {
 }
 
 /** In which order pages come. Together the columns are unique, and an index has them in this order. */
-export interface PageOrder<Row> {
+interface PageOrder<Row> {
   readonly order: readonly (keyof Row & string)[];
   readonly descending?: readonly (keyof Row & string)[];
 }

@@ -10,12 +10,12 @@ import {
   isAgonError,
   type Upcaster,
 } from '../../services/kernel/index.js';
-import { type Committed, groupOf, Projector } from './projector.js';
+import { type CommitReport, groupOf, Projector } from './projector.js';
 import { rebuild } from './rebuild.js';
 import {
-  type AskedBuild,
   assertOwnRules,
   type BuildProgress,
+  type BuildRequest,
   type BuildStatus,
   type BuriedEvent,
   type RebuildingSink,
@@ -39,7 +39,7 @@ export interface ProjectionsOptions {
   readonly buildBatchEvents?: number;
   /** How often to look whether another process has asked for a build; never, when left out. */
   readonly lookEveryMs?: number;
-  onCommitted?(committed: Committed): void;
+  onCommitted?(report: CommitReport): void;
   /** The rows of a view were replaced as a whole. */
   onSwapped?(view: View): void;
   onBuildFailed?(view: View, error: unknown): void;
@@ -222,7 +222,7 @@ export class Projections {
     const { signal } = this.stopping;
     while (!signal.aborted) {
       await sleep(everyMs, undefined, { signal }).catch(() => {});
-      const asked = await this.options.sink.asked().catch(() => new Map<string, AskedBuild>());
+      const asked = await this.options.sink.asked().catch(() => new Map<string, BuildRequest>());
       const wanted = this.options.views.filter((view) => isFor(view, asked.get(view.name)));
       for (const view of wanted) if (!signal.aborted && !this.buildings.has(view.name)) this.build(view);
     }
@@ -272,7 +272,7 @@ export class Projections {
   }
 }
 
-const isFor = (view: View, asked: AskedBuild | undefined) => asked !== undefined && asked.version <= view.version;
+const isFor = (view: View, asked: BuildRequest | undefined) => asked !== undefined && asked.version <= view.version;
 
 export function viewNamed(views: readonly View[], name: string): View {
   const view = views.find((each) => each.name === name);
@@ -303,7 +303,7 @@ export async function secondsBehind(
   return next ? Math.max(0, (Date.parse(nowIso) - Date.parse(next.time)) / 1000) : 0;
 }
 
-export function statusOf(parts: {
+function statusOf(parts: {
   view: View;
   serving: { version: number; position: number } | undefined;
   last: number;
@@ -339,7 +339,7 @@ export async function statusFrom(
 }
 
 /** Projectors keep their checkpoint with their rows; the bus asks for it here instead of keeping one of its own. */
-export class ProjectionCheckpoints implements Checkpoints {
+class ProjectionCheckpoints implements Checkpoints {
   private readonly byGroup: ReadonlyMap<string, Projector>;
 
   constructor(projectors: ReadonlyMap<string, Projector>) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
-import { type Carried, Merger } from '../../services/adapters/bus/merge.js';
+import { type Entry, Merger } from '../../services/adapters/bus/merge.js';
 import type { Range, Watermark } from '../../services/adapters/bus/message.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { contexts } from '../../services/index.js';
@@ -364,8 +364,8 @@ describe('an event that cannot be taken in', () => {
     const bad = renumbered(history).find((event) => event.type === 'MatchSettled')!.position;
     class Picky extends MemorySink {
       override async commit(...args: Parameters<MemorySink['commit']>): ReturnType<MemorySink['commit']> {
-        const [, from, to, changes] = args;
-        if ((from?.position ?? 0) < bad && bad <= to && changes.size > 0)
+        const [, from, to, { changes }] = args;
+        if ((from?.position ?? 0) < bad && bad <= to && changes && changes.size > 0)
           throw new AgonError('SINK.REFUSED', 'Not this one.');
         return super.commit(...args);
       }
@@ -378,7 +378,7 @@ describe('an event that cannot be taken in', () => {
 });
 
 interface Published {
-  readonly lanes: readonly (readonly Carried<RecordedEvent>[])[];
+  readonly lanes: readonly (readonly Entry<RecordedEvent>[])[];
   readonly watermarks: readonly Watermark[];
 }
 
@@ -386,7 +386,7 @@ const LANES = 4;
 
 /** The log as a relay publishes it: transactions of some events, each stream on the lane that it has. */
 function publish(log: readonly RecordedEvent[], next: (below: number) => number): Published {
-  const lanes: Carried<RecordedEvent>[][] = Array.from({ length: LANES }, () => []);
+  const lanes: Entry<RecordedEvent>[][] = Array.from({ length: LANES }, () => []);
   const laneOf = new Map<string, number>();
   const watermarks: Watermark[] = [];
   for (let at = 0; at < log.length; ) {

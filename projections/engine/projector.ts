@@ -1,28 +1,25 @@
 import { AgonError, asAgonError, isAgonError, type RecordedEvent, type Upcaster } from '../../services/kernel/index.js';
 import { assertOwnRules, type BuriedEvent, type Sink } from './sink.js';
 import { type AnyTable, keyText, type RowKey, type RowRef } from './table.js';
-import { type Sweep, type Taken, type View, WorkingSet } from './view.js';
+import { type ChangeSet, type Sweep, type View, WorkingSet } from './view.js';
 
 export type { Sink } from './sink.js';
 
 const LETTERS_MAX = 10_000;
 
 /** What an observer gets to know of each commit. */
-export interface Committed {
+export interface CommitReport extends ChangeSet {
   readonly view: View;
   readonly from: number;
   readonly to: number;
   /** Of the rows that changed. */
   readonly generation: string;
   readonly events: number;
-  readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
-  readonly added: ReadonlyMap<AnyTable, readonly object[]>;
-  readonly removed: ReadonlyMap<AnyTable, readonly RowKey[]>;
   readonly letters: readonly BuriedEvent[];
 }
 
 /** Events that are in the rows of the working set, and not committed yet. */
-interface Folded {
+interface PendingEvents {
   readonly from: number;
   readonly to: number;
   readonly events: number;
@@ -43,7 +40,7 @@ export class Projector {
   private readonly rows = new WorkingSet();
   /** Where the last batch of the bus ended. */
   private heard: number | undefined;
-  private folding: Folded | undefined;
+  private folding: PendingEvents | undefined;
   /** The commit under way, while what comes next is being folded, and where it will have come to. */
   private writing: { readonly to: number; readonly done: Promise<void> } | undefined;
 
@@ -51,7 +48,7 @@ export class Projector {
     readonly view: View,
     private readonly sink: Sink,
     private readonly upcast: Upcaster,
-    private readonly onCommitted: (committed: Committed) => void = () => {},
+    private readonly onCommitted: (report: CommitReport) => void = () => {},
   ) {
     this.types = new Set(view.types);
   }
@@ -308,20 +305,18 @@ export class Projector {
 
   /** An event that the view trips over in the middle of its sweep is put aside like every other. */
   private async commitSweep(
-    ...[from, to, events, letters, mine, sweep]: [
-      number,
-      number,
-      number,
-      BuriedEvent[],
-      readonly RecordedEvent[],
-      Sweep,
-    ]
+    from: number,
+    to: number,
+    events: number,
+    letters: BuriedEvent[],
+    mine: readonly RecordedEvent[],
+    sweep: Sweep,
   ): Promise<void> {
     try {
       await this.commit(from, to, events, letters, sweep);
     } catch (error) {
       const [event] = mine;
-      if (!(error instanceof Tripped) || !event) throw error;
+      if (!(error instanceof ViewFailure) || !event) throw error;
       await this.checkpoint();
       await this.commit(from, to, events, [...letters, this.letter(event, error.cause)]);
     }
@@ -337,14 +332,14 @@ export class Projector {
     }
     const { view, sink, rows } = this;
     const mark = this.generation === undefined ? undefined : { position: from, generation: this.generation };
-    let taken: Taken = rows.take();
+    let taken = rows.take();
     const written = sweep
       ? sink.sweep(view, mark, to, { ...sweep, take: (some) => stepped(() => sweep.take(some)) }, () => {
           stepped(() => rows.attempt(() => sweep.end(rows)));
           taken = rows.take();
           return { ...taken, letters };
         })
-      : sink.commit(view, mark, to, taken.changes, { ...taken, letters });
+      : sink.commit(view, mark, to, { ...taken, letters });
     const { generation } = await written.catch((error: unknown) => {
       this.forget();
       throw error;
@@ -359,13 +354,13 @@ export class Projector {
 }
 
 /** A view failed in the middle of a sweep: its own fault, and none of the sink that called it. */
-class Tripped extends Error {}
+class ViewFailure extends Error {}
 
 function stepped<T>(step: () => T): T {
   try {
     return step();
   } catch (error) {
-    throw new Tripped('A view tripped in a sweep.', { cause: error });
+    throw new ViewFailure('A view tripped in a sweep.', { cause: error });
   }
 }
 

@@ -1,19 +1,9 @@
 import type { DataSource } from 'typeorm';
 import { type Page, type PageRequest, pageOf } from './page.js';
-import { defineTable } from './table.js';
+import { defineTable, type RowOf } from './table.js';
 
 /** An event that a view could not take in, as the engine keeps it beside the view's checkpoint. */
-export interface DeadLetterRow {
-  readonly view: string;
-  readonly position: bigint;
-  readonly eventId: string;
-  readonly type: string;
-  readonly version: number;
-  readonly code: string;
-  readonly message: string;
-}
-
-export const deadLetters = defineTable<DeadLetterRow>({
+export const deadLetters = defineTable({
   name: 'dead_letters',
   key: ['view', 'position'],
   columns: {
@@ -26,6 +16,7 @@ export const deadLetters = defineTable<DeadLetterRow>({
     message: 'text',
   },
 });
+type DeadLetterRow = RowOf<typeof deadLetters>;
 
 export const listDeadLetters = (
   db: DataSource,

@@ -13,7 +13,7 @@ const PAGE_EVENTS = 512;
 /** How long readers that were in the way of a swap are left alone before the next try. */
 const BUSY_MS = 250;
 
-export interface BuildOptions {
+interface BuildOptions {
   readonly view: View;
   readonly sink: RebuildingSink;
   readonly store: Pick<EventStore, 'readAll' | 'lastPosition'>;
@@ -26,7 +26,7 @@ export interface BuildOptions {
   readonly exclusively?: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-export interface Built {
+interface BuildOutcome {
   /** False when it was interrupted. */
   readonly swapped: boolean;
   readonly position: number;
@@ -39,7 +39,7 @@ export interface Built {
  * Builds a view from the first event on, beside the rows that serve, and puts it in their place. What a kill leaves is
  * gone on with the next time: rows and checkpoint of the build are committed together, and the swap is one transaction.
  */
-export async function rebuild(options: BuildOptions): Promise<Built> {
+export async function rebuild(options: BuildOptions): Promise<BuildOutcome> {
   const { view, sink, store, upcast, signal, onProgress = () => {}, exclusively = (work) => work() } = options;
   const { batchEvents = BATCH_EVENTS } = options;
   const beside = await sink.beside(view);

@@ -8,8 +8,10 @@ export interface BuriedEvent extends DeadLetter {
   readonly version: number;
 }
 
-/** What a commit brings besides changed rows. */
-export interface Also {
+/** What a commit brings. */
+export interface Commit {
+  /** Rows that are put in the place of those with the same key, or beside the others. */
+  readonly changes?: ReadonlyMap<AnyTable, readonly object[]>;
   /**
    * Rows that cannot be there yet, some of them as the sink has packed them. They come first: what was added may be changed
    * or removed by the same batch.
@@ -23,12 +25,7 @@ export interface Also {
 export const SWEEP_ROWS = 1_000;
 
 /** What a sink needs to know of a sweep. */
-export type Swept = Omit<Sweep, 'end'>;
-
-/** What a sweep comes to: all that a commit brings. */
-export interface Ending extends Also {
-  readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
-}
+export type RowSweep = Omit<Sweep, 'end'>;
 
 /** Which rows, and how far they have come. */
 export interface Mark {
@@ -54,18 +51,12 @@ export interface Sink {
    * CHECKPOINT.MOVED if others have moved it, or put other rows in its place. Rows that the sink will never accept are
    * SINK.REFUSED; any other failure may pass.
    */
-  commit(
-    view: View,
-    from: Mark | undefined,
-    to: number,
-    changes: ReadonlyMap<AnyTable, readonly object[]>,
-    also?: Also,
-  ): Promise<Mark>;
+  commit(view: View, from: Mark | undefined, to: number, commit: Commit): Promise<Mark>;
   /**
    * A commit with a sweep before it: no more than SWEEP_ROWS are in hand at a time, and what is made of them is written with
    * what `end` returns and the checkpoint, or not at all.
    */
-  sweep(view: View, from: Mark | undefined, to: number, sweep: Swept, end: () => Ending): Promise<Mark>;
+  sweep(view: View, from: Mark | undefined, to: number, sweep: RowSweep, end: () => Commit): Promise<Mark>;
   /** Forgets the view's rows, its dead letters and its checkpoint. */
   reset(view: View): Promise<void>;
   /** All rows of a table, in the order of its key: what comparisons and small queries need. */
@@ -92,7 +83,7 @@ export interface BuildStatus extends BuildProgress {
 }
 
 /** A build that somebody wants, or that is under way. */
-export interface AskedBuild {
+export interface BuildRequest {
   /** By whose rules at least: older code leaves it to newer. */
   readonly version: number;
   /** As its builder told it last; undefined before the first word. */
@@ -104,7 +95,7 @@ export interface RebuildingSink extends Sink {
   /** Wants the view built anew, by whichever process keeps it. Stands until a build is swapped in or given up. */
   ask(view: View): Promise<void>;
   /** What is wanted, by the views' names. */
-  asked(): Promise<ReadonlyMap<string, AskedBuild>>;
+  asked(): Promise<ReadonlyMap<string, BuildRequest>>;
   /** Lets those who asked know how it goes. */
   tell(view: View, status: BuildStatus): Promise<void>;
   /**

@@ -17,14 +17,47 @@ export interface Table<Row extends object> extends AnyTable {
   readonly columns: { readonly [Column in keyof Row & string]: ColumnType };
   readonly key: readonly (keyof Row & string)[];
   /** Columns that may be without a value. */
-  readonly nullable?: readonly { [Column in keyof Row & string]: null extends Row[Column] ? Column : never }[keyof Row &
-    string][];
+  readonly nullable?: readonly (keyof Row & string)[];
   /** By their names, the columns that each sorts by. Text in a key or an index is compared by code units. */
   readonly indexes?: Readonly<Record<string, readonly (keyof Row & string)[]>>;
 }
 
-/** @example const ratings = defineTable<RatingRow>({ name: 'ratings', columns: { ... }, key: ['game', 'agentId'] }); */
-export const defineTable = <Row extends object>(table: Table<Row>): Table<Row> => table;
+/** What a row of a table is. */
+export type RowOf<T> = T extends Table<infer Row> ? Row : never;
+
+interface Cells {
+  readonly text: string;
+  readonly int4: number;
+  readonly int8: bigint;
+  readonly numeric: bigint;
+  readonly float8: number;
+  readonly bool: boolean;
+  readonly jsonb: object;
+  readonly timestamptz: string;
+}
+
+declare const holds: unique symbol;
+/** A column of which more is known than its type in PostgreSQL says. */
+type Of<Type extends ColumnType, Value extends Cell> = Type & { readonly [holds]: Value };
+
+export const text = <Value extends string>() => 'text' as Of<'text', Value>;
+export const json = <Value extends object>() => 'jsonb' as Of<'jsonb', Value>;
+
+type Columns = Readonly<Record<string, ColumnType>>;
+type RowFrom<C extends Columns, Nullable> = {
+  readonly [Name in keyof C]:
+    | (C[Name] extends { readonly [holds]: infer Value } ? Value : Cells[C[Name]])
+    | (Name extends Nullable ? null : never);
+};
+
+/** @example const ratings = defineTable({ name: 'ratings', columns: { ... }, key: ['game', 'agentId'] }); */
+export const defineTable = <const C extends Columns, const Nullable extends keyof C & string = never>(table: {
+  readonly name: string;
+  readonly columns: C;
+  readonly key: readonly (keyof C & string)[];
+  readonly nullable?: readonly Nullable[];
+  readonly indexes?: Readonly<Record<string, readonly (keyof C & string)[]>>;
+}): Table<RowFrom<C, Nullable>> => table as unknown as Table<RowFrom<C, Nullable>>;
 
 export type KeyPart = string | number | bigint;
 export type RowKey = readonly KeyPart[];

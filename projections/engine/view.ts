@@ -6,6 +6,7 @@ import {
   type Match,
   type RowKey,
   type RowRef,
+  rowRef,
   rowText,
   type Table,
 } from './table.js';
@@ -44,7 +45,7 @@ export interface Sweep {
   end(rows: Rows): void;
 }
 
-interface Reaction<E> {
+export interface Reaction<E> {
   /** The rows that `apply` will get; they are loaded for a whole batch at once. */
   reads?(event: E): readonly RowRef[];
   /** What else it needs, now that the rows of `reads` are there. For rare events: each costs a statement more. */
@@ -87,8 +88,30 @@ export function defineView<E extends DomainEvent>(spec: {
   };
 }
 
+/** What a reaction that changes one row gets to see of its event. */
+export interface Facts<Data> {
+  readonly data: Data;
+  readonly time: string;
+}
+
+export type Change<Data, Row> = (data: Data, row: Row, time: string) => Partial<Row>;
+
+/** The reaction to an event that changes a row, if it is there or `absent` says what it begins as. */
+export const changing = <Data, Row extends object>(
+  table: Table<Row>,
+  keyOf: (data: Data) => KeyPart,
+  change: Change<Data, Row>,
+  absent: (data: Data) => Row | undefined = () => undefined,
+): Reaction<Facts<Data>> => ({
+  reads: ({ data }) => [rowRef(table, keyOf(data))],
+  apply: ({ data, time }, rows) => {
+    const row = rows.get(table, keyOf(data)) ?? absent(data);
+    if (row) rows.put(table, { ...row, ...change(data, row, time) });
+  },
+});
+
 /** A row in hand. There are as many as there are changes, so it is changed in place. */
-interface Kept {
+interface CachedRow {
   readonly text: string;
   /** Undefined if there is none. */
   row: object | undefined;
@@ -99,18 +122,18 @@ interface Kept {
   asked: boolean;
 }
 
-interface Held {
-  readonly rows: Map<string, Kept>;
+interface CachedTable {
+  readonly rows: Map<string, CachedRow>;
   /** What has changed since the last commit, and is to be written. */
-  changed: Kept[];
+  changed: CachedRow[];
   added: object[];
   packed: object[];
 }
 
 /** How to undo a change: what was there before, and whether that had been changed since the last commit. */
 interface Undo {
-  readonly held: Held;
-  readonly kept: Kept;
+  readonly held: CachedTable;
+  readonly kept: CachedRow;
   readonly row: object | undefined;
   readonly key: RowKey | undefined;
   readonly changed: boolean;
@@ -118,11 +141,10 @@ interface Undo {
 }
 
 /** Every row that changed, once, in its final form; rows that are new; and the keys of those that are gone. */
-export interface Taken {
+export interface ChangeSet {
   readonly changes: ReadonlyMap<AnyTable, readonly object[]>;
   readonly added: ReadonlyMap<AnyTable, readonly object[]>;
   readonly removed: ReadonlyMap<AnyTable, readonly RowKey[]>;
-  release(): void;
 }
 
 /** More rows than this are not kept from batch to batch. */
@@ -134,12 +156,12 @@ const KEPT_ROWS_MAX = 50_000;
  * and a commit from a checkpoint that has moved is refused.
  */
 export class WorkingSet implements Rows {
-  private readonly tables = new Map<AnyTable, Held>();
+  private readonly tables = new Map<AnyTable, CachedTable>();
   /** What the event in hand wants to go by, if it does. */
   private swept: Sweep | undefined;
   /** What the event in hand has done so far. */
   private journal: Undo[] = [];
-  private addedSince: Held[] = [];
+  private addedSince: CachedTable[] = [];
   /** The key that was looked for last: what is written next is most often its row. */
   private last: { readonly table: AnyTable; readonly key: RowKey; readonly text: string } | undefined;
 
@@ -215,11 +237,11 @@ export class WorkingSet implements Rows {
   }
 
   /** What is to be committed. It counts as done from here on; `release` lets go of what nobody asks for, once it is. */
-  take(): Taken {
+  take(): ChangeSet & { release(): void } {
     const changes = new Map<AnyTable, object[]>();
     const removed = new Map<AnyTable, RowKey[]>();
     const added = new Map<AnyTable, readonly object[]>();
-    const settled: [Held, readonly Kept[]][] = [];
+    const settled: [CachedTable, readonly CachedRow[]][] = [];
     for (const [table, held] of this.tables) {
       const [rows, keys]: [object[], RowKey[]] = [[], []];
       for (const kept of held.changed) {
@@ -255,7 +277,7 @@ export class WorkingSet implements Rows {
     this.tables.clear();
   }
 
-  private change(held: Held, text: string, row: object | undefined, key: RowKey | undefined): void {
+  private change(held: CachedTable, text: string, row: object | undefined, key: RowKey | undefined): void {
     const known = held.rows.get(text);
     const kept = known ?? { text, row: undefined, key: undefined, changed: false, asked: false };
     if (!known) held.rows.set(text, kept);
@@ -266,7 +288,7 @@ export class WorkingSet implements Rows {
     kept.changed = true;
   }
 
-  private held(table: AnyTable): Held {
+  private held(table: AnyTable): CachedTable {
     let held = this.tables.get(table);
     if (!held) {
       held = { rows: new Map(), changed: [], added: [], packed: [] };

@@ -108,7 +108,7 @@ describe('a match that is taken back', () => {
         // At the end it is what agents there are that counts: five of them, on two boards.
         return super.sweep(view, from, to, { ...swept, take }, () => {
           const ended = end();
-          inHand.push([...ended.changes.values()].flat().length);
+          inHand.push([...(ended.changes ?? []).values()].flat().length);
           return ended;
         });
       }

@@ -16,7 +16,7 @@ export interface Strength {
   readonly high: number;
 }
 
-export interface BootstrapOptions {
+interface BootstrapOptions {
   readonly rounds?: number;
   /** Numbers in [0, 1), from a seed. */
   readonly random: () => number;

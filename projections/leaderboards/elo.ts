@@ -7,7 +7,7 @@ export const kFactor = (gamesPlayed: number): number => (gamesPlayed < PROVISION
 /** The score that a player of this rating is expected to make against that one, 0 to 1. */
 export const expectedScore = (rating: number, opponent: number): number => 1 / (1 + 10 ** ((opponent - rating) / 400));
 
-export interface Rated {
+interface Player {
   readonly rating: number;
   readonly games: number;
 }
@@ -18,7 +18,7 @@ export interface Rated {
  *
  * @example eloAfter([{ rating: 1500, games: 0 }, { rating: 1500, games: 0 }], [1, 0]) // [1516, 1484]
  */
-export function eloAfter(players: readonly Rated[], scores: readonly number[]): number[] {
+export function eloAfter(players: readonly Player[], scores: readonly number[]): number[] {
   return players.map((player, seat) => {
     let change = 0;
     players.forEach((opponent, other) => {

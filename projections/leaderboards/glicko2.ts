@@ -2,7 +2,7 @@
  * Glicko-2 as Glickman describes it. A rating period is a day of the log's own time, in UTC: all matches of a day are
  * judged by what was known of the players when it began, and a day without a match makes a rating less certain.
  */
-export const TAU = 0.5;
+const TAU = 0.5;
 export const PROVISIONAL_DEVIATION = 110;
 const SCALE = 173.7178;
 const CONVERGENCE = 1e-6;
@@ -17,7 +17,7 @@ export interface Glicko {
 export const UNRATED: Glicko = { rating: 1500, deviation: 350, volatility: 0.06 };
 
 /** A result against an opponent, by what was known of both when the period began. */
-export interface GlickoResult {
+interface GlickoResult {
   readonly opponent: Glicko;
   /** 1, 0.5 or 0. */
   readonly score: number;

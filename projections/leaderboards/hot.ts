@@ -1,5 +1,5 @@
 import { AgonError, isAgonError } from '../../services/kernel/index.js';
-import type { Committed } from '../engine/projector.js';
+import type { CommitReport } from '../engine/projector.js';
 import type { Mark, RebuildingSink } from '../engine/sink.js';
 import type { View } from '../engine/view.js';
 import { type RatingRow, ratings } from './table.js';
@@ -11,7 +11,7 @@ export interface Board {
 
 export type HotRating = Pick<RatingRow, 'season' | 'game' | 'agentId' | 'rating'>;
 
-export interface Ranked {
+export interface BoardEntry {
   readonly agentId: string;
   readonly rating: number;
   /** From 1; equal ratings in the order of their names. */
@@ -35,16 +35,16 @@ export interface HotBoards {
   apply(to: Mark, change: HotChange, from: number): Promise<boolean>;
   /** Replaces everything, at one stroke. */
   fill(at: Mark, rows: readonly HotRating[]): Promise<void>;
-  top(board: Board, first: number): Promise<Ranked[]>;
-  rankOf(board: Board, agentId: string): Promise<Ranked | undefined>;
+  top(board: Board, first: number): Promise<BoardEntry[]>;
+  rankOf(board: Board, agentId: string): Promise<BoardEntry | undefined>;
   /** The agent with up to so many above it and below it. */
-  around(board: Board, agentId: string, each: number): Promise<Ranked[]>;
+  around(board: Board, agentId: string, each: number): Promise<BoardEntry[]>;
 }
 
 export const boardsBehind = (from: number) =>
   new AgonError('BOARDS.BEHIND', `The boards are not at position ${from} of these rows, and have to be filled.`);
 
-interface Sorted {
+interface SortedBoard {
   readonly ratings: Map<string, number>;
   readonly order: { readonly agentId: string; readonly rating: number }[];
 }
@@ -54,7 +54,7 @@ const IN_PLACE_ROWS = 1_000;
 
 /** In the process that serves: a sorted list a board, changed in place. */
 export class MemoryBoards implements HotBoards {
-  private boards = new Map<string, Sorted>();
+  private boards = new Map<string, SortedBoard>();
   private at: Mark | undefined;
 
   async mark(): Promise<Mark | undefined> {
@@ -80,15 +80,15 @@ export class MemoryBoards implements HotBoards {
     this.at = at;
   }
 
-  async top(board: Board, first: number): Promise<Ranked[]> {
+  async top(board: Board, first: number): Promise<BoardEntry[]> {
     return this.slice(board, 0, first);
   }
 
-  async rankOf(board: Board, agentId: string): Promise<Ranked | undefined> {
+  async rankOf(board: Board, agentId: string): Promise<BoardEntry | undefined> {
     return (await this.around(board, agentId, 0))[0];
   }
 
-  async around(board: Board, agentId: string, each: number): Promise<Ranked[]> {
+  async around(board: Board, agentId: string, each: number): Promise<BoardEntry[]> {
     const sorted = this.boards.get(nameOf(board));
     const rating = sorted?.ratings.get(agentId);
     if (!sorted || rating === undefined) return [];
@@ -96,7 +96,7 @@ export class MemoryBoards implements HotBoards {
     return this.slice(board, Math.max(0, at - each), at + each + 1);
   }
 
-  private slice(board: Board, from: number, to: number): Ranked[] {
+  private slice(board: Board, from: number, to: number): BoardEntry[] {
     const order = this.boards.get(nameOf(board))?.order ?? [];
     return order.slice(from, to).map((entry, i) => ({ ...entry, rank: from + i + 1 }));
   }
@@ -128,7 +128,7 @@ export class MemoryBoards implements HotBoards {
   }
 
   /** For those who put something on it: whoever only asks must not make the boards grow. */
-  private opened(board: Board): Sorted {
+  private opened(board: Board): SortedBoard {
     const name = nameOf(board);
     let sorted = this.boards.get(name);
     if (!sorted) {
@@ -139,7 +139,7 @@ export class MemoryBoards implements HotBoards {
   }
 }
 
-type Entry = Sorted['order'][number];
+type Entry = SortedBoard['order'][number];
 
 const nameOf = ({ season, game }: Board) => `${season}\u0000${game}`;
 
@@ -177,7 +177,7 @@ export class HotFeed {
     if (boards?.generation !== rows.generation || boards.position !== rows.position) await this.refill();
   }
 
-  readonly committed = ({ view, from, to, generation, changes, removed }: Committed): void => {
+  readonly committed = ({ view, from, to, generation, changes, removed }: CommitReport): void => {
     if (view.name !== this.view.name) return;
     const put = (changes.get(ratings) ?? []) as readonly RatingRow[];
     const gone = (removed.get(ratings) ?? []).map(([season, game, agentId]) => {

@@ -15,7 +15,7 @@ import {
 } from './table.js';
 
 /** Where the rating is to be found with 95 percent confidence: two deviations to either side. */
-export interface GlickoStanding {
+interface GlickoStanding {
   readonly rating: number;
   readonly deviation: number;
   readonly low: number;
@@ -80,23 +80,19 @@ export async function leaderboard(
 /** A page of a board. Its rows follow each other, so the rank of the first is the only one that has to be counted. */
 export async function boardPage(
   db: DataSource,
-  { game, season = ALL_TIME, by = 'elo' }: BoardRequest,
+  board: BoardRequest,
   request: PageRequest,
   at: string,
 ): Promise<Page<Standing>> {
-  const column = by === 'elo' ? 'rating' : 'glicko';
-  const page = await pageOf(db, ratings, request, {
-    order: [column, 'agentId'],
-    descending: [column],
-    where: ['season = $1', 'game = $2'],
-    values: [season, game],
-  });
+  const column = board.by === 'glicko' ? 'glicko' : 'rating';
+  const { where, values } = onBoard(board);
+  const page = await pageOf(db, ratings, request, { order: [column, 'agentId'], descending: [column], where, values });
   const [best] = page.rows;
   if (!best) return { ...page, rows: [] };
   const ahead =
     `SELECT count(*) AS count FROM ratings WHERE season = $1 AND game = $2 AND ${column} >= $3::float8 ` +
     `AND (${column} > $3::float8 OR agent_id < $4)`;
-  const [{ count }] = await db.query(ahead, [season, game, best[column], best.agentId]);
+  const [{ count }] = await db.query(ahead, [...values, best[column], best.agentId]);
   return { ...page, rows: page.rows.map((row, i) => standing(row, Number(count) + i + 1, at)) };
 }
 
@@ -133,6 +129,12 @@ export async function seasonsOf(db: DataSource, game: string): Promise<string[]>
   return rows.map(({ season }) => season).reverse();
 }
 
+/** A board's rows, of one agent if one is named. */
+const onBoard = ({ game, season = ALL_TIME }: BoardRequest, agentId?: string) =>
+  agentId === undefined
+    ? { where: ['season = $1', 'game = $2'], values: [season, game] }
+    : { where: ['season = $1', 'game = $2', 'agent_id = $3'], values: [season, game, agentId] };
+
 const NEWEST = { order: ['position'], descending: ['position'] } as const;
 
 /** Where in a rating's history a position of the log is, whether or not a match was settled there. */
@@ -142,31 +144,25 @@ export const historyCursor = (position: string): string =>
 /** How a rating came about, newest match first. */
 export const ratingHistoryOf = (
   db: DataSource,
-  { game, season = ALL_TIME }: BoardRequest,
+  board: BoardRequest,
   agentId: string,
   request: PageRequest,
-): Promise<Page<RatingChangeRow>> =>
-  pageOf(db, ratingHistory, request, {
-    ...NEWEST,
-    where: ['season = $1', 'game = $2', 'agent_id = $3'],
-    values: [season, game, agentId],
-  });
+): Promise<Page<RatingChangeRow>> => pageOf(db, ratingHistory, request, { ...NEWEST, ...onBoard(board, agentId) });
 
 /** Of several agents at once. */
 export const historyPagesOf = (
   db: DataSource,
-  { game, season = ALL_TIME }: BoardRequest,
+  board: BoardRequest,
   agentIds: readonly string[],
   request: PageRequest,
 ): Promise<Map<string, Page<RatingChangeRow>>> =>
   pagesOf(db, ratingHistory, { keys: agentIds, on: 'agent_id = parent.key' }, request, {
     ...NEWEST,
-    where: ['season = $1', 'game = $2'],
-    values: [season, game],
+    ...onBoard(board),
   });
 
 /** A moment of the past; by its position where that is given, since many events can share a time. */
-export interface PastMoment {
+interface PastMoment {
   readonly position?: number;
   readonly at: string;
 }
@@ -211,17 +207,11 @@ export async function headToHeadOf(
 /** The same, page by page. */
 export const headToHeadPage = (
   db: DataSource,
-  { game, season = ALL_TIME }: BoardRequest,
+  board: BoardRequest,
   agentId: string | undefined,
   request: PageRequest,
-): Promise<Page<HeadToHeadRow>> => {
-  const [mine, values] = agentId === undefined ? [[], []] : [['agent_id = $3'], [agentId]];
-  return pageOf(db, headToHead, request, {
-    order: ['agentId', 'opponentId'],
-    where: ['season = $1', 'game = $2', ...mine],
-    values: [season, game, ...values],
-  });
-};
+): Promise<Page<HeadToHeadRow>> =>
+  pageOf(db, headToHead, request, { order: ['agentId', 'opponentId'], ...onBoard(board, agentId) });
 
 /** Results as the Bradley-Terry model takes them: each pair once, and all of them, since strengths depend on everybody's. */
 export async function pairingsOf(

@@ -1,4 +1,4 @@
-import { defineTable } from '../engine/table.js';
+import { defineTable, json, type RowOf } from '../engine/table.js';
 
 /** All-time standings are a season like the others, with a name of its own. */
 export const ALL_TIME = 'all';
@@ -6,35 +6,7 @@ export const ALL_TIME = 'all';
 /** What a season can be called. */
 export const SEASON = /^(all|\d{4}-Q[1-4])$/;
 
-export interface RatingRow {
-  readonly season: string;
-  readonly game: string;
-  readonly agentId: string;
-  /** Elo. */
-  readonly rating: number;
-  readonly games: number;
-  readonly wins: number;
-  readonly draws: number;
-  readonly losses: number;
-  /** Wins in a row, or losses as a negative number; a draw ends both. */
-  readonly streak: number;
-  readonly bestStreak: number;
-  /** Glicko-2 as it would be if the rating period ended with the last match. */
-  readonly glicko: number;
-  readonly deviation: number;
-  readonly volatility: number;
-  /** The rating period of the last match, how the agent entered it, and what has happened in it. */
-  readonly period: number;
-  readonly startGlicko: number;
-  readonly startDeviation: number;
-  readonly startVolatility: number;
-  readonly information: number;
-  readonly surprise: number;
-  readonly lastMatchId: string;
-  readonly updatedAt: string;
-}
-
-export const ratings = defineTable<RatingRow>({
+export const ratings = defineTable({
   name: 'ratings',
   key: ['season', 'game', 'agentId'],
   indexes: {
@@ -46,16 +18,20 @@ export const ratings = defineTable<RatingRow>({
     season: 'text',
     game: 'text',
     agentId: 'text',
+    /** Elo. */
     rating: 'float8',
     games: 'int4',
     wins: 'int4',
     draws: 'int4',
     losses: 'int4',
+    /** Wins in a row, or losses as a negative number; a draw ends both. */
     streak: 'int4',
     bestStreak: 'int4',
+    /** Glicko-2 as it would be if the rating period ended with the last match. */
     glicko: 'float8',
     deviation: 'float8',
     volatility: 'float8',
+    /** The rating period of the last match, how the agent entered it, and what has happened in it. */
     period: 'int4',
     startGlicko: 'float8',
     startDeviation: 'float8',
@@ -66,36 +42,21 @@ export const ratings = defineTable<RatingRow>({
     updatedAt: 'timestamptz',
   },
 });
+export type RatingRow = RowOf<typeof ratings>;
 
-export interface RatingChangeRow {
-  readonly season: string;
-  readonly game: string;
-  readonly agentId: string;
-  /** Of the settlement in the log. */
-  readonly position: bigint;
-  /** The agent's n-th rated match on this board, from 1. */
-  readonly games: number;
-  readonly matchId: string;
-  /** Elo before and after. */
-  readonly before: number;
-  readonly after: number;
-  readonly glicko: number;
-  readonly deviation: number;
-  readonly volatility: number;
-  readonly period: number;
-  readonly at: string;
-}
-
-export const ratingHistory = defineTable<RatingChangeRow>({
+export const ratingHistory = defineTable({
   name: 'rating_history',
   key: ['season', 'game', 'agentId', 'position'],
   columns: {
     season: 'text',
     game: 'text',
     agentId: 'text',
+    /** Of the settlement in the log. */
     position: 'int8',
+    /** The agent's n-th rated match on this board, from 1. */
     games: 'int4',
     matchId: 'text',
+    /** Elo before and after. */
     before: 'float8',
     after: 'float8',
     glicko: 'float8',
@@ -105,18 +66,9 @@ export const ratingHistory = defineTable<RatingChangeRow>({
     at: 'timestamptz',
   },
 });
+export type RatingChangeRow = RowOf<typeof ratingHistory>;
 
-export interface HeadToHeadRow {
-  readonly season: string;
-  readonly game: string;
-  readonly agentId: string;
-  readonly opponentId: string;
-  readonly wins: number;
-  readonly draws: number;
-  readonly losses: number;
-}
-
-export const headToHead = defineTable<HeadToHeadRow>({
+export const headToHead = defineTable({
   name: 'head_to_head',
   key: ['season', 'game', 'agentId', 'opponentId'],
   columns: {
@@ -129,20 +81,20 @@ export const headToHead = defineTable<HeadToHeadRow>({
     losses: 'int4',
   },
 });
+export type HeadToHeadRow = RowOf<typeof headToHead>;
 
 /** Every match that counts: what ratings are computed from again when one of them stops counting. */
-export interface RatedMatchRow {
-  readonly matchId: string;
-  readonly game: string;
-  readonly season: string;
-  readonly position: bigint;
-  readonly at: string;
-  readonly seats: readonly { readonly agentId: string; readonly score: number }[];
-}
-
-export const ratedMatches = defineTable<RatedMatchRow>({
+export const ratedMatches = defineTable({
   name: 'rated_matches',
   key: ['matchId'],
   indexes: { rated_matches_by_game: ['game'] },
-  columns: { matchId: 'text', game: 'text', season: 'text', position: 'int8', at: 'timestamptz', seats: 'jsonb' },
+  columns: {
+    matchId: 'text',
+    game: 'text',
+    season: 'text',
+    position: 'int8',
+    at: 'timestamptz',
+    seats: json<readonly { readonly agentId: string; readonly score: number }[]>(),
+  },
 });
+export type RatedMatchRow = RowOf<typeof ratedMatches>;

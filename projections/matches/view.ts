@@ -1,14 +1,16 @@
 import type { ArenaEvent } from '../../services/arena/index.js';
-import { rowRef } from '../engine/table.js';
-import { defineView, type Rows } from '../engine/view.js';
+import { type Change, changing, defineView } from '../engine/view.js';
 import { type MatchRow, matches, matchSeats, turns } from './table.js';
 
-const itsMatch = ({ data }: { data: { matchId: string } }) => [rowRef(matches, data.matchId)];
+const match = <Data extends { matchId: string }>(change: Change<Data, MatchRow>) =>
+  changing(matches, ({ matchId }: Data) => matchId, change);
 
-const change = (rows: Rows, matchId: string, by: (match: MatchRow) => Partial<MatchRow>) => {
-  const match = rows.get(matches, matchId);
-  if (match) rows.put(matches, { ...match, ...by(match) });
-};
+const leaseOf = ({ runnerId, leaseUntil }: { runnerId: string; leaseUntil: string }) =>
+  `With runner ${runnerId} until ${leaseUntil}.`;
+
+const itsTurns = match(({ turn }: { matchId: string; turn: number }, { turns: before }) => ({
+  turns: Math.max(before, turn),
+}));
 
 /** Every match with its turns, from proposal to settlement. */
 export const matchesView = defineView<ArenaEvent>({
@@ -43,79 +45,39 @@ export const matchesView = defineView<ArenaEvent>({
         }
       },
     },
-    MatchReady: {
-      reads: itsMatch,
-      apply: ({ data }, rows) => {
-        change(rows, data.matchId, () => ({ status: 'ready', reason: 'queue', detail: 'Waiting for a runner.' }));
-      },
-    },
-    MatchClaimed: {
-      reads: itsMatch,
-      apply: ({ data }, rows) => {
-        const detail = `With runner ${data.runnerId} until ${data.leaseUntil}.`;
-        change(rows, data.matchId, () => ({ status: 'playing', reason: 'claimed', detail, attempts: data.attempt }));
-      },
-    },
-    LeaseExtended: {
-      reads: itsMatch,
-      apply: ({ data }, rows) => {
-        const detail = `With runner ${data.runnerId} until ${data.leaseUntil}.`;
-        change(rows, data.matchId, () => ({ detail }));
-      },
-    },
-    MatchReleased: {
-      reads: itsMatch,
-      apply: ({ data }, rows) => {
-        const { attempt, reason: detail } = data;
-        change(rows, data.matchId, () => ({ status: 'ready', reason: 'released', detail, attempts: attempt - 1 }));
-      },
-    },
-    MatchRequeued: {
-      reads: itsMatch,
-      apply: ({ data }, rows) => {
-        change(rows, data.matchId, () => ({ status: 'ready', reason: 'requeued', detail: data.reason }));
-      },
-    },
+    MatchReady: match(() => ({ status: 'ready', reason: 'queue', detail: 'Waiting for a runner.' })),
+    MatchClaimed: match((data) => ({
+      status: 'playing',
+      reason: 'claimed',
+      detail: leaseOf(data),
+      attempts: data.attempt,
+    })),
+    LeaseExtended: match((data) => ({ detail: leaseOf(data) })),
+    MatchReleased: match(({ attempt, reason: detail }) => ({
+      status: 'ready',
+      reason: 'released',
+      detail,
+      attempts: attempt - 1,
+    })),
+    MatchRequeued: match(({ reason: detail }) => ({ status: 'ready', reason: 'requeued', detail })),
     TurnPlayed: {
-      reads: itsMatch,
-      apply: ({ data }, rows) => {
-        const { matchId, turn, seat, action, fuel } = data;
+      ...itsTurns,
+      apply: (event, rows) => {
+        const { matchId, turn, seat, action, fuel } = event.data;
         rows.put(turns, { matchId, turn, seat, action: JSON.stringify(action), fuel: BigInt(fuel) });
-        change(rows, matchId, (match) => ({ turns: Math.max(match.turns, turn) }));
+        itsTurns.apply(event, rows);
       },
     },
-    MatchPlayed: {
-      reads: itsMatch,
-      apply: ({ data }, rows) => {
-        const { winner, reason, detail } = data.outcome;
-        change(rows, data.matchId, () => ({ winner, reason, detail }));
-      },
-    },
-    MatchSettled: {
-      reads: itsMatch,
-      apply: ({ data, time }, rows) => {
-        change(rows, data.matchId, (match) => ({
-          status: 'settled',
-          potCents: BigInt(data.potCents),
-          rakeCents: BigInt(data.rakeCents),
-          endedAt: time,
-          seats: match.seats.map((seat, i) => ({ ...seat, ...pick(data.seats[i]) })),
-        }));
-      },
-    },
-    MatchReversed: {
-      reads: itsMatch,
-      apply: ({ data }, rows) => {
-        change(rows, data.matchId, () => ({ status: 'reversed', reason: 'reversed', detail: data.reason }));
-      },
-    },
-    MatchVoided: {
-      reads: itsMatch,
-      apply: ({ data, time }, rows) => {
-        const { reason, detail } = data;
-        change(rows, data.matchId, () => ({ status: 'voided', reason, detail, endedAt: time }));
-      },
-    },
+    MatchPlayed: match(({ outcome: { winner, reason, detail } }) => ({ winner, reason, detail })),
+    MatchSettled: match((data, { seats }, time) => ({
+      status: 'settled',
+      potCents: BigInt(data.potCents),
+      rakeCents: BigInt(data.rakeCents),
+      endedAt: time,
+      seats: seats.map((seat, i) => ({ ...seat, ...pick(data.seats[i]) })),
+    })),
+    MatchReversed: match(({ reason: detail }) => ({ status: 'reversed', reason: 'reversed', detail })),
+    MatchVoided: match(({ reason, detail }, _match, endedAt) => ({ status: 'voided', reason, detail, endedAt })),
   },
 });
 

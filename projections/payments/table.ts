@@ -1,30 +1,7 @@
-import { defineTable } from '../engine/table.js';
+import { defineTable, type RowOf } from '../engine/table.js';
 
 /** Money on its way in or out: a checkout or a withdrawal. */
-export interface PaymentRow {
-  readonly paymentId: string;
-  readonly accountId: string;
-  /** deposit, credits, plan or withdrawal. */
-  readonly kind: string;
-  readonly amountCents: bigint;
-  readonly currency: string;
-  /**
-   * requested, open, received, refund_requested, refund_refused, partly_refunded, refunded, disputed, charged_back, failed;
-   * asked, requested, stopped, refused, paid, partly_reversed, reversed, failed.
-   */
-  readonly status: string;
-  /** What of it is not its owner's any more, by refunds and disputes that stand; of a withdrawal, what came back of it. */
-  readonly returnedCents: bigint;
-  /** Where an open checkout is paid. */
-  readonly url: string | null;
-  /** Why it failed, or what the provider calls it. */
-  readonly detail: string;
-  readonly requestedAt: string;
-  readonly updatedAt: string;
-  readonly position: bigint;
-}
-
-export const payments = defineTable<PaymentRow>({
+export const payments = defineTable({
   name: 'payments',
   key: ['paymentId'],
   nullable: ['url'],
@@ -32,43 +9,44 @@ export const payments = defineTable<PaymentRow>({
   columns: {
     paymentId: 'text',
     accountId: 'text',
+    /** deposit, credits, plan or withdrawal. */
     kind: 'text',
     amountCents: 'numeric',
     currency: 'text',
+    /**
+     * requested, open, received, refund_requested, refund_refused, partly_refunded, refunded, disputed, charged_back, failed;
+     * asked, requested, stopped, refused, paid, partly_reversed, reversed, failed.
+     */
     status: 'text',
+    /** What of it is not its owner's any more, by refunds and disputes that stand; of a withdrawal, what came back of it. */
     returnedCents: 'numeric',
+    /** Where an open checkout is paid. */
     url: 'text',
+    /** Why it failed, or what the provider calls it. */
     detail: 'text',
     requestedAt: 'timestamptz',
     updatedAt: 'timestamptz',
     position: 'int8',
   },
 });
+export type PaymentRow = RowOf<typeof payments>;
 
 /** How an owner stands with the payment provider. */
-export interface PayerRow {
-  readonly accountId: string;
-  readonly planId: string;
-  /** incomplete, active, late, unpaid or ended. */
-  readonly planStatus: string;
-  readonly payoutAccountId: string | null;
-  readonly payoutsEnabled: boolean;
-  readonly payoutDetail: string;
-}
-
-export const payers = defineTable<PayerRow>({
+export const payers = defineTable({
   name: 'payers',
   key: ['accountId'],
   nullable: ['payoutAccountId'],
   columns: {
     accountId: 'text',
     planId: 'text',
+    /** incomplete, active, late, unpaid or ended. */
     planStatus: 'text',
     payoutAccountId: 'text',
     payoutsEnabled: 'bool',
     payoutDetail: 'text',
   },
 });
+export type PayerRow = RowOf<typeof payers>;
 
 export const noPayer = (accountId: string): PayerRow => ({
   accountId,

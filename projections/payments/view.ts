@@ -1,33 +1,19 @@
 import { formatMoney, type RecordedEvent } from '../../services/kernel/index.js';
 import type { PaymentEvent } from '../../services/payments/index.js';
-import { rowRef } from '../engine/table.js';
-import { defineView, type Rows } from '../engine/view.js';
+import { type Change, changing, defineView, type Rows } from '../engine/view.js';
 import { noPayer, type PayerRow, type PaymentRow, payers, payments } from './table.js';
 
-type DataOf<Type extends PaymentEvent['type']> = Extract<PaymentEvent, { type: Type }>['data'];
+const changed = <Data>(idOf: (data: Data) => string, change: Change<Data, PaymentRow>) =>
+  changing<Data, PaymentRow>(payments, idOf, (data, row, updatedAt) => ({
+    updatedAt,
+    ...change(data, row, updatedAt),
+  }));
 
-/** What a reaction gets to see of an event. */
-interface Seen<Data> {
-  readonly data: Data;
-  readonly time: string;
-}
+const payment = <Data extends { paymentId: string }>(change: Change<Data, PaymentRow>) =>
+  changed(({ paymentId }: Data) => paymentId, change);
 
-type Fields<Data> = (data: Data, row: PaymentRow) => Partial<PaymentRow>;
-
-/** An event that changes a row that is there. */
-const changed = <Data>(idOf: (data: Data) => string, fields: Fields<Data>) => ({
-  reads: ({ data }: Seen<Data>) => [rowRef(payments, idOf(data))],
-  apply: ({ data, time }: Seen<Data>, rows: Rows) => {
-    const row = rows.get(payments, idOf(data));
-    if (row) rows.put(payments, { ...row, updatedAt: time, ...fields(data, row) });
-  },
-});
-
-const payment = <Data extends { paymentId: string }>(fields: Fields<Data>) =>
-  changed(({ paymentId }: Data) => paymentId, fields);
-
-const withdrawal = <Data extends { withdrawalId: string }>(fields: Fields<Data>) =>
-  changed(({ withdrawalId }: Data) => withdrawalId, fields);
+const withdrawal = <Data extends { withdrawalId: string }>(change: Change<Data, PaymentRow>) =>
+  changed(({ withdrawalId }: Data) => withdrawalId, change);
 
 /** How a payment stands that nothing is going on about. */
 const refundStatus = ({ amountCents, returnedCents }: Pick<PaymentRow, 'amountCents' | 'returnedCents'>): string => {
@@ -44,18 +30,18 @@ const refunded = (row: PaymentRow, returnedCents: bigint): Partial<PaymentRow> =
 });
 
 /** Refunds and disputes may want more than was paid; what each took of it is what counts. */
-const withTaken = ({ returnedCents }: PaymentRow, { taken }: Pick<DataOf<'PaymentRefunded'>, 'taken'>): bigint =>
+const withTaken = ({ returnedCents }: PaymentRow, { taken }: { taken: readonly { amountCents: string }[] }): bigint =>
   taken.reduce((sum, part) => sum + BigInt(part.amountCents), returnedCents);
 
 const moneyOf = (cents: string, { currency }: PaymentRow) => `${formatMoney(BigInt(cents))} ${currency}`;
 
-const payer = <Data extends { accountId: string }>(fields: (data: Data) => Partial<PayerRow>) => ({
-  reads: ({ data }: Seen<Data>) => [rowRef(payers, data.accountId)],
-  apply: ({ data }: Seen<Data>, rows: Rows) => {
-    const before = rows.get(payers, data.accountId) ?? noPayer(data.accountId);
-    rows.put(payers, { ...before, ...fields(data) });
-  },
-});
+const payer = <Data extends { accountId: string }>(change: Change<Data, PayerRow>) =>
+  changing(
+    payers,
+    ({ accountId }: Data) => accountId,
+    change,
+    ({ accountId }) => noPayer(accountId),
+  );
 
 const requested = (
   event: RecordedEvent,
@@ -85,40 +71,32 @@ export const paymentsView = defineView<PaymentEvent>({
         requested(event, rows, { paymentId, accountId, kind, amountCents, currency, status: 'requested', detail: '' });
       },
     },
-    CheckoutOpened: payment((data: DataOf<'CheckoutOpened'>) => ({
-      status: 'open',
-      url: data.url,
-      detail: data.sessionId,
-    })),
-    CheckoutFailed: payment((data: DataOf<'CheckoutFailed'>) => ({ status: 'failed', url: null, detail: data.reason })),
-    PaymentReceived: payment((data: DataOf<'PaymentReceived'>) => ({
-      status: 'received',
-      url: null,
-      detail: data.chargeId,
-    })),
-    PaymentRefunded: payment((data: DataOf<'PaymentRefunded'>, row) => ({
+    CheckoutOpened: payment((data) => ({ status: 'open', url: data.url, detail: data.sessionId })),
+    CheckoutFailed: payment((data) => ({ status: 'failed', url: null, detail: data.reason })),
+    PaymentReceived: payment((data) => ({ status: 'received', url: null, detail: data.chargeId })),
+    PaymentRefunded: payment((data, row) => ({
       ...refunded(row, withTaken(row, data)),
       detail: `${data.refundId}: ${moneyOf(data.amountCents, row)}`,
     })),
-    RefundRequested: payment((data: DataOf<'RefundRequested'>, row) => ({
+    RefundRequested: payment((data, row) => ({
       status: BANK.includes(row.status) ? row.status : 'refund_requested',
       detail: `${moneyOf(data.amountCents, row)}: ${data.reason}`,
     })),
-    RefundRefused: payment((data: DataOf<'RefundRefused'>) => ({ status: 'refund_refused', detail: data.reason })),
-    RefundFailed: payment((data: DataOf<'RefundFailed'>, row) => ({
+    RefundRefused: payment((data) => ({ status: 'refund_refused', detail: data.reason })),
+    RefundFailed: payment((data, row) => ({
       ...refunded(row, row.returnedCents - BigInt(data.returnedCents)),
       detail: `${data.refundId} failed`,
     })),
-    DisputeOpened: payment((data: DataOf<'DisputeOpened'>, row) => ({
+    DisputeOpened: payment((data, row) => ({
       status: 'disputed',
       returnedCents: withTaken(row, data),
       detail: `${data.disputeId}: ${moneyOf(data.amountCents, row)}`,
     })),
-    DisputeWon: payment((data: DataOf<'DisputeWon'>, row) => {
+    DisputeWon: payment((data, row) => {
       const returnedCents = row.returnedCents - BigInt(data.returnedCents);
       return { returnedCents, status: refundStatus({ ...row, returnedCents }), detail: `${data.disputeId} won` };
     }),
-    DisputeLost: payment((data: DataOf<'DisputeLost'>, row) => ({
+    DisputeLost: payment((data, row) => ({
       status: 'charged_back',
       detail: `${data.disputeId}: ${moneyOf(data.amountCents, row)}`,
     })),
@@ -130,27 +108,21 @@ export const paymentsView = defineView<PaymentEvent>({
         requested(event, rows, row);
       },
     },
-    WithdrawalRequested: withdrawal((data: DataOf<'WithdrawalRequested'>) => ({
-      status: 'requested',
-      detail: data.payoutAccountId,
-    })),
-    WithdrawalStopped: withdrawal((data: DataOf<'WithdrawalStopped'>) => ({ status: 'stopped', detail: data.reason })),
-    WithdrawalRefused: withdrawal((data: DataOf<'WithdrawalRefused'>) => ({ status: 'refused', detail: data.reason })),
-    WithdrawalPaid: withdrawal((data: DataOf<'WithdrawalPaid'>) => ({ status: 'paid', detail: data.transferId })),
-    WithdrawalReversed: withdrawal((data: DataOf<'WithdrawalReversed'>, row) => ({
+    WithdrawalRequested: withdrawal((data) => ({ status: 'requested', detail: data.payoutAccountId })),
+    WithdrawalStopped: withdrawal((data) => ({ status: 'stopped', detail: data.reason })),
+    WithdrawalRefused: withdrawal((data) => ({ status: 'refused', detail: data.reason })),
+    WithdrawalPaid: withdrawal((data) => ({ status: 'paid', detail: data.transferId })),
+    WithdrawalReversed: withdrawal((data, row) => ({
       status: BigInt(data.totalCents) < row.amountCents ? 'partly_reversed' : 'reversed',
       returnedCents: BigInt(data.totalCents),
       detail: `${data.transferId}: ${moneyOf(data.totalCents, row)}`,
     })),
-    WithdrawalFailed: withdrawal((data: DataOf<'WithdrawalFailed'>) => ({ status: 'failed', detail: data.reason })),
-    PlanChanged: payer((data: DataOf<'PlanChanged'>) => ({ planId: data.planId, planStatus: data.status })),
+    WithdrawalFailed: withdrawal((data) => ({ status: 'failed', detail: data.reason })),
+    PlanChanged: payer((data) => ({ planId: data.planId, planStatus: data.status })),
     PayoutAccountRequested: payer(() => ({ payoutDetail: 'requested' })),
-    PayoutAccountOpened: payer((data: DataOf<'PayoutAccountOpened'>) => ({
-      payoutAccountId: data.payoutAccountId,
-      payoutDetail: 'opened',
-    })),
-    PayoutAccountRefused: payer((data: DataOf<'PayoutAccountRefused'>) => ({ payoutDetail: data.reason })),
-    PayoutAccountChanged: payer((data: DataOf<'PayoutAccountChanged'>) => ({
+    PayoutAccountOpened: payer((data) => ({ payoutAccountId: data.payoutAccountId, payoutDetail: 'opened' })),
+    PayoutAccountRefused: payer((data) => ({ payoutDetail: data.reason })),
+    PayoutAccountChanged: payer((data) => ({
       payoutAccountId: data.payoutAccountId,
       payoutsEnabled: data.enabled,
       payoutDetail: data.enabled ? 'enabled' : 'not ready',

@@ -1,44 +1,28 @@
-import { defineTable } from '../engine/table.js';
+import { defineTable, type RowOf, text } from '../engine/table.js';
 
-export interface RunnerRow {
-  readonly runnerId: string;
-  readonly publicKey: string;
-  readonly status: 'registered' | 'revoked';
-  /** Why it was revoked; empty while it is trusted. */
-  readonly reason: string;
-  readonly registeredAt: string;
-  /** When it last claimed, kept or reported a match. */
-  readonly seenAt: string;
-  readonly claimed: number;
-  readonly played: number;
-}
-
-export const runners = defineTable<RunnerRow>({
+export const runners = defineTable({
   name: 'runners',
   key: ['runnerId'],
   columns: {
     runnerId: 'text',
     publicKey: 'text',
-    status: 'text',
+    status: text<'registered' | 'revoked'>(),
+    /** Why it was revoked; empty while it is trusted. */
     reason: 'text',
     registeredAt: 'timestamptz',
+    /** When it last claimed, kept or reported a match. */
     seenAt: 'timestamptz',
     claimed: 'int4',
     played: 'int4',
   },
 });
+export type RunnerRow = RowOf<typeof runners>;
 
 /** A match in the hands of a runner, for as long as it is. */
-export interface LeaseRow {
-  readonly matchId: string;
-  readonly runnerId: string;
-  readonly attempt: number;
-  readonly leaseUntil: string;
-}
-
-export const leases = defineTable<LeaseRow>({
+export const leases = defineTable({
   name: 'leases',
   key: ['matchId'],
   indexes: { leases_by_runner: ['runnerId', 'matchId'] },
   columns: { matchId: 'text', runnerId: 'text', attempt: 'int4', leaseUntil: 'timestamptz' },
 });
+export type LeaseRow = RowOf<typeof leases>;

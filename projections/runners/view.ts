@@ -1,31 +1,29 @@
 import type { ArenaEvent } from '../../services/arena/index.js';
-import type { RecordedEvent } from '../../services/kernel/index.js';
 import type { RunnerEvent } from '../../services/runners/index.js';
 import { rowRef } from '../engine/table.js';
-import { defineView, type Rows } from '../engine/view.js';
+import { type Change, changing, defineView, type Facts, type Reaction, type Rows } from '../engine/view.js';
 import { leases, type RunnerRow, runners } from './table.js';
 
-type AttemptEvent = RecordedEvent & { data: { matchId: string; runnerId: string; attempt: number } };
-type LeaseEvent = AttemptEvent & { data: { leaseUntil: string } };
-
-const itsRunner = ({ data }: { data: { runnerId: string } }) => [rowRef(runners, data.runnerId)];
-const both = ({ data }: AttemptEvent) => [rowRef(runners, data.runnerId), rowRef(leases, data.matchId)];
-const itsLease = ({ data }: { data: { matchId: string } }) => [rowRef(leases, data.matchId)];
+type LeaseEvent = Facts<{ matchId: string; runnerId: string; attempt: number; leaseUntil: string }>;
 
 /** Matches of the first days name runners that never registered; those are nobody's to show. */
-const change = (rows: Rows, runnerId: string, by: (runner: RunnerRow) => Partial<RunnerRow>) => {
-  const runner = rows.get(runners, runnerId);
-  if (runner) rows.put(runners, { ...runner, ...by(runner) });
+const runner = <Data extends { runnerId: string }>(change: Change<Data, RunnerRow>) =>
+  changing(runners, ({ runnerId }: Data) => runnerId, change);
+
+const leased = (claimed: number): Reaction<LeaseEvent> => {
+  const seen = runner((_data: LeaseEvent['data'], row, seenAt) => ({ seenAt, claimed: row.claimed + claimed }));
+  return {
+    reads: ({ data }) => [rowRef(runners, data.runnerId), rowRef(leases, data.matchId)],
+    apply: (event, rows) => {
+      const { matchId, runnerId, attempt, leaseUntil } = event.data;
+      rows.put(leases, { matchId, runnerId, attempt, leaseUntil });
+      seen.apply(event, rows);
+    },
+  };
 };
 
-function hold({ data, time }: LeaseEvent, rows: Rows, claimed: number): void {
-  const { matchId, runnerId, attempt, leaseUntil } = data;
-  rows.put(leases, { matchId, runnerId, attempt, leaseUntil });
-  change(rows, runnerId, (runner) => ({ seenAt: time, claimed: runner.claimed + claimed }));
-}
-
 const letGo = {
-  reads: itsLease,
+  reads: ({ data }: { data: { matchId: string } }) => [rowRef(leases, data.matchId)],
   apply: ({ data }: { data: { matchId: string } }, rows: Rows) => {
     if (rows.get(leases, data.matchId)) rows.remove(leases, data.matchId);
   },
@@ -52,17 +50,10 @@ export const runnersView = defineView<ArenaEvent | RunnerEvent>({
         });
       },
     },
-    RunnerRevoked: {
-      reads: itsRunner,
-      apply: ({ data }, rows) => change(rows, data.runnerId, () => ({ status: 'revoked', reason: data.reason })),
-    },
-    MatchClaimed: { reads: both, apply: (event, rows) => hold(event, rows, 1) },
-    LeaseExtended: { reads: both, apply: (event, rows) => hold(event, rows, 0) },
-    MatchPlayed: {
-      reads: itsRunner,
-      apply: ({ data, time }, rows) =>
-        change(rows, data.runnerId, ({ played }) => ({ seenAt: time, played: played + 1 })),
-    },
+    RunnerRevoked: runner(({ reason }) => ({ status: 'revoked', reason })),
+    MatchClaimed: leased(1),
+    LeaseExtended: leased(0),
+    MatchPlayed: runner((_data, { played }, seenAt) => ({ seenAt, played: played + 1 })),
     MatchReleased: letGo,
     MatchRequeued: letGo,
     MatchSettled: letGo,

@@ -136,7 +136,7 @@ export class ClickHouseSink {
 const known = new RegExp(`\\b(FROM|JOIN) (?=(?:${[...dataTables, 'progress', 'migrations'].join('|')})\\b)`, 'g');
 
 /** Puts the database before our own tables: the embedded engine has no default database of ours. */
-export const qualified = (sql: string, database: string): string => sql.replace(known, `$1 ${database}.`);
+const qualified = (sql: string, database: string): string => sql.replace(known, `$1 ${database}.`);
 
 /** What ClickHouse said, with its own code; or that it said nothing. */
 export function asAnalyticsError(error: unknown): AgonError {

@@ -1,21 +1,7 @@
 import { DataSource } from 'typeorm';
 import { AgonError } from '../../services/kernel/index.js';
 import { entities } from './entities.js';
-import {
-  Accounts1763310000000,
-  Described1763330500000,
-  Foundation1760000000000,
-  Generations1763400000000,
-  Ratings1763200000000,
-  Runners1763300000000,
-  Seats1763420000000,
-} from './migrations.js';
-import {
-  Ledger1763280000000,
-  LedgerByStatement1763290000000,
-  Payments1763280001000,
-  PaymentsReturned1763500000000,
-} from './migrations-money.js';
+import { migrations } from './migrations.js';
 
 const POOL = 10;
 /** Next to the one of the bus's own tables. */
@@ -35,19 +21,7 @@ export async function openDatabase(url: string, { pool = POOL }: DatabaseOptions
     type: 'postgres',
     url,
     entities: [...entities],
-    migrations: [
-      Foundation1760000000000,
-      Ratings1763200000000,
-      Ledger1763280000000,
-      Payments1763280001000,
-      LedgerByStatement1763290000000,
-      Runners1763300000000,
-      Accounts1763310000000,
-      Described1763330500000,
-      Generations1763400000000,
-      Seats1763420000000,
-      PaymentsReturned1763500000000,
-    ],
+    migrations: [...migrations],
     migrationsTableName: 'migrations',
     logging: false,
     poolSize: Math.max(2, pool),

@@ -1,18 +1,17 @@
 import { AgonError, randomIds } from '../../services/kernel/index.js';
 import {
-  type Also,
-  type AskedBuild,
   alreadyBuilding,
+  type BuildRequest,
   type BuildStatus,
   type BuriedEvent,
-  type Ending,
+  type Commit,
   type Mark,
   movedFrom,
   type RebuildingSink,
+  type RowSweep,
   type Sink,
   type Standing,
   SWEEP_ROWS,
-  type Swept,
 } from '../engine/sink.js';
 import {
   type AnyTable,
@@ -32,7 +31,7 @@ export class MemorySink implements RebuildingSink {
   private readonly buried = new Map<string, readonly BuriedEvent[]>();
   private readonly tables = new Map<string, Map<string, object>>();
   private readonly builds = new Map<string, { version: number; sink: MemorySink }>();
-  private readonly wanted = new Map<string, AskedBuild>();
+  private readonly wanted = new Map<string, BuildRequest>();
   private readonly held = new Set<string>();
 
   async serving(view: View): Promise<Standing | undefined> {
@@ -44,29 +43,23 @@ export class MemorySink implements RebuildingSink {
     return keys.map((key) => rows?.get(keyText(key))).filter((row) => row !== undefined);
   }
 
-  async commit(
-    view: View,
-    from: Mark | undefined,
-    to: number,
-    changes: ReadonlyMap<AnyTable, readonly object[]>,
-    also: Also = {},
-  ): Promise<Mark> {
+  async commit(view: View, from: Mark | undefined, to: number, commit: Commit): Promise<Mark> {
     const standing = this.standings.get(view.name);
     const same =
       (!from || from.generation === standing?.generation) && (standing?.version ?? view.version) === view.version;
     if (!same || (standing?.position ?? 0) !== (from?.position ?? 0)) throw movedFrom(view, from);
-    for (const [table, added] of also.added ?? []) this.write(table, added);
-    for (const [table, keys] of also.removed ?? []) {
+    for (const [table, added] of commit.added ?? []) this.write(table, added);
+    for (const [table, keys] of commit.removed ?? []) {
       for (const key of keys) this.tables.get(table.name)?.delete(keyText(key));
     }
-    for (const [table, changed] of changes) this.write(table, changed);
-    this.buried.set(view.name, [...(this.buried.get(view.name) ?? []), ...(also.letters ?? [])]);
+    for (const [table, changed] of commit.changes ?? []) this.write(table, changed);
+    this.buried.set(view.name, [...(this.buried.get(view.name) ?? []), ...(commit.letters ?? [])]);
     const mark = { position: to, generation: standing?.generation ?? randomIds() };
     this.standings.set(view.name, { version: view.version, ...mark });
     return mark;
   }
 
-  async sweep(view: View, from: Mark | undefined, to: number, swept: Swept, end: () => Ending): Promise<Mark> {
+  async sweep(view: View, from: Mark | undefined, to: number, swept: RowSweep, end: () => Commit): Promise<Mark> {
     const { table, match, order, take } = swept;
     const all = [...(this.tables.get(table.name)?.values() ?? [])].filter((row) => fitsMatch(row, match));
     const place = (row: object) => [(row as Record<string, KeyPart>)[order] as KeyPart];
@@ -75,9 +68,9 @@ export class MemorySink implements RebuildingSink {
     for (let at = 0; at < all.length; at += SWEEP_ROWS) {
       for (const [of, rows] of take(all.slice(at, at + SWEEP_ROWS))) made.set(of, [...(made.get(of) ?? []), ...rows]);
     }
-    const { changes, ...also } = end();
-    for (const [of, rows] of also.added ?? []) made.set(of, [...(made.get(of) ?? []), ...rows]);
-    return this.commit(view, from, to, changes, { ...also, added: made });
+    const commit = end();
+    for (const [of, rows] of commit.added ?? []) made.set(of, [...(made.get(of) ?? []), ...rows]);
+    return this.commit(view, from, to, { ...commit, added: made });
   }
 
   async reset(view: View): Promise<void> {
@@ -99,7 +92,7 @@ export class MemorySink implements RebuildingSink {
     this.wanted.set(view.name, { version: view.version, status: this.wanted.get(view.name)?.status });
   }
 
-  async asked(): Promise<ReadonlyMap<string, AskedBuild>> {
+  async asked(): Promise<ReadonlyMap<string, BuildRequest>> {
     return new Map(this.wanted);
   }
 

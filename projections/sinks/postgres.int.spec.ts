@@ -15,7 +15,7 @@ import { balancesView } from '../balances/view.js';
 import { type Page, type PageRequest, pageOf, pagesOf } from '../engine/page.js';
 import { Projector } from '../engine/projector.js';
 import { rebuild } from '../engine/rebuild.js';
-import { defineTable } from '../engine/table.js';
+import { defineTable, type RowOf } from '../engine/table.js';
 import { longHistory, playedHistory } from '../history.contract.js';
 import { leaderboard, ratingHistoryOf } from '../leaderboards/query.js';
 import { ratings } from '../leaderboards/table.js';
@@ -95,16 +95,12 @@ describe('the views on PostgreSQL', () => {
   });
 
   it('cut any rows into pages of any size, forwards and backwards, of one parent and of many', async () => {
-    interface Pair {
-      readonly owner: string;
-      readonly score: number;
-      readonly name: string;
-    }
-    const pairs = defineTable<Pair>({
+    const pairs = defineTable({
       name: 'contract_pairs',
       key: ['owner', 'name'],
       columns: { owner: 'text', score: 'float8', name: 'text' },
     });
+    type Pair = RowOf<typeof pairs>;
     await db.query('CREATE TABLE contract_pairs (owner text COLLATE "C", score float8, name text COLLATE "C")');
     // Scores repeat, so that the second column decides as well.
     const row = fc.record({
@@ -479,7 +475,7 @@ describe('a database that is killed', () => {
     for (let round = 0; round < 3; round++) {
       const from = await sink.serving(view);
       const to = (from?.position ?? 0) + 1;
-      await sink.commit(view, from, to, new Map());
+      await sink.commit(view, from, to, {});
       const killed = pidOfRunning(folder);
       expect(killed).toBeDefined();
       process.kill(killed ?? 0, 'SIGKILL');

@@ -4,19 +4,18 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { DataSource } from 'typeorm';
 import { AgonError } from '../../services/kernel/index.js';
 import {
-  type Also,
-  type AskedBuild,
   alreadyBuilding,
+  type BuildRequest,
   type BuildStatus,
   type BuriedEvent,
-  type Ending,
+  type Commit,
   type Mark,
   movedFrom,
   type RebuildingSink,
+  type RowSweep,
   type Sink,
   type Standing,
   SWEEP_ROWS,
-  type Swept,
 } from '../engine/sink.js';
 import { type AnyTable, type Cell, type ColumnType, columnName, type RowKey, type Table } from '../engine/table.js';
 import type { View } from '../engine/view.js';
@@ -72,22 +71,16 @@ export class PostgresSink implements RebuildingSink {
     return linesOf(table, rows);
   }
 
-  async commit(
-    view: View,
-    from: Mark | undefined,
-    to: number,
-    changes: ReadonlyMap<AnyTable, readonly object[]>,
-    also: Also = {},
-  ): Promise<Mark> {
+  async commit(view: View, from: Mark | undefined, to: number, commit: Commit): Promise<Mark> {
     return this.transaction(async (query, copy) => {
       const mark = await move(query, view, from, to);
-      await write(query, copy, view, changes, also);
+      await write(query, copy, view, commit);
       return mark;
     });
   }
 
   /** By a cursor: PostgreSQL sorts the rows, on its disk if there are many, and hands them over some at a time. */
-  async sweep(view: View, from: Mark | undefined, to: number, swept: Swept, end: () => Ending): Promise<Mark> {
+  async sweep(view: View, from: Mark | undefined, to: number, swept: RowSweep, end: () => Commit): Promise<Mark> {
     const { table, match, order, take } = swept;
     const where = Object.keys(match).map((property, i) => `${columnName(property)} = $${i + 1}`);
     const all = `SELECT * FROM ${table.name} WHERE ${where.join(' AND ')} ORDER BY ${columnName(order)}`;
@@ -98,10 +91,9 @@ export class PostgresSink implements RebuildingSink {
         const rows = await query(`FETCH ${SWEEP_ROWS} FROM swept`);
         if (rows.length === 0) break;
         const made = take(rows.map((row) => fromDatabase(table, row)));
-        await write(query, copy, view, made, {});
+        await write(query, copy, view, { changes: made });
       }
-      const { changes, ...also } = end();
-      await write(query, copy, view, changes, also);
+      await write(query, copy, view, end());
       return mark;
     });
   }
@@ -142,7 +134,7 @@ export class PostgresSink implements RebuildingSink {
     await this.query(sql, [view.name, view.version]);
   }
 
-  async asked(): Promise<ReadonlyMap<string, AskedBuild>> {
+  async asked(): Promise<ReadonlyMap<string, BuildRequest>> {
     const rows = await this.query('SELECT view, version, status FROM public.builds');
     return new Map(
       rows.map(({ view, version, status }) => {
@@ -227,13 +219,13 @@ async function move(query: Query, view: View, from: Mark | undefined, to: number
   return { position: to, generation: `${found.generation}` };
 }
 
-async function write(
-  ...[query, copy, view, changes, also]: [Query, Copy, View, Ending['changes'], Also]
-): Promise<void> {
-  for (const [table, rows] of also.added ?? []) await copy(table, rows);
-  for (const [table, keys] of also.removed ?? []) await query(deletion(table), byColumn(table, keys));
-  for (const [table, rows] of changes) if (rows.length > 0) await query(upsert(table), columnsOf(table, rows));
-  for (const letter of also.letters ?? []) await query(BURY, letterValues(view, letter));
+async function write(query: Query, copy: Copy, view: View, commit: Commit): Promise<void> {
+  for (const [table, rows] of commit.added ?? []) await copy(table, rows);
+  for (const [table, keys] of commit.removed ?? []) await query(deletion(table), byColumn(table, keys));
+  for (const [table, rows] of commit.changes ?? []) {
+    if (rows.length > 0) await query(upsert(table), columnsOf(table, rows));
+  }
+  for (const letter of commit.letters ?? []) await query(BURY, letterValues(view, letter));
 }
 
 async function copyRows(client: PoolClient, table: AnyTable, rows: readonly object[]): Promise<void> {

@@ -3,11 +3,11 @@ import { randomIds } from '../../services/kernel/index.js';
 import type { Mark } from '../engine/sink.js';
 import {
   type Board,
+  type BoardEntry,
   boardsBehind,
   type HotBoards,
   type HotChange,
   type HotRating,
-  type Ranked,
 } from '../leaderboards/hot.js';
 
 /** Rows to a command. Redis does nothing else while it carries one out, and arguments go through the caller's stack. */
@@ -49,20 +49,20 @@ export class RedisBoards implements HotBoards {
     await this.redis.eval(SWITCH, 1, this.prefix, position, generation, 0, aside, 'all');
   }
 
-  async top(board: Board, first: number): Promise<Ranked[]> {
+  async top(board: Board, first: number): Promise<BoardEntry[]> {
     return this.range(board, 0, first - 1);
   }
 
-  async rankOf(board: Board, agentId: string): Promise<Ranked | undefined> {
+  async rankOf(board: Board, agentId: string): Promise<BoardEntry | undefined> {
     return (await this.around(board, agentId, 0))[0];
   }
 
-  async around(board: Board, agentId: string, each: number): Promise<Ranked[]> {
+  async around(board: Board, agentId: string, each: number): Promise<BoardEntry[]> {
     const at = await this.redis.zrank(this.key(board), agentId);
     return at === null ? [] : this.range(board, Math.max(0, at - each), at + each);
   }
 
-  private async range(board: Board, from: number, to: number): Promise<Ranked[]> {
+  private async range(board: Board, from: number, to: number): Promise<BoardEntry[]> {
     const found = await this.redis.zrange(this.key(board), from, to, 'WITHSCORES');
     return Array.from({ length: found.length / 2 }, (_, i) => ({
       agentId: found[2 * i] as string,

@@ -1,35 +1,26 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Projector } from '../engine/projector.js';
-import { type Also, type RebuildingSink, type Sink, SWEEP_ROWS, type Swept } from '../engine/sink.js';
-import { type AnyTable, defineTable } from '../engine/table.js';
+import { type Commit, type RebuildingSink, type RowSweep, type Sink, SWEEP_ROWS } from '../engine/sink.js';
+import { type AnyTable, defineTable, json, type RowOf } from '../engine/table.js';
 import { defineView } from '../engine/view.js';
 import { upcast } from '../views.js';
 
-interface ScoreRow {
-  readonly player: string;
-  readonly round: number;
-  readonly points: bigint;
-  readonly rating: number;
-  readonly winner: boolean;
-  readonly tags: readonly string[];
-  readonly note: string | null;
-  readonly at: string;
-}
-
-export const scores = defineTable<ScoreRow>({
+const scores = defineTable({
   name: 'contract_scores',
   key: ['player', 'round'],
+  nullable: ['note'],
   columns: {
     player: 'text',
     round: 'int4',
     points: 'int8',
     rating: 'float8',
     winner: 'bool',
-    tags: 'jsonb',
+    tags: json<readonly string[]>(),
     note: 'text',
     at: 'timestamptz',
   },
 });
+type ScoreRow = RowOf<typeof scores>;
 
 const view = defineView({ name: 'contract', version: 1, tables: [scores], on: {} });
 const row = (player: string, round: number, change: Partial<ScoreRow> = {}): ScoreRow => ({
@@ -47,10 +38,10 @@ type Changes = ReadonlyMap<AnyTable, readonly object[]>;
 const changes = (...rows: ScoreRow[]) => new Map([[scores, rows]]);
 
 /** From this position of the rows that serve, whichever those are. */
-async function commit(sink: Sink, from: number, to: number, changed: Changes, also: Also = {}, by = view) {
+async function commit(sink: Sink, from: number, to: number, changed: Changes, also: Commit = {}, by = view) {
   const standing = await sink.serving(by);
   const mark = { position: from, generation: standing?.generation ?? 'of nobody' };
-  return sink.commit(by, standing || from > 0 ? mark : undefined, to, changed, also);
+  return sink.commit(by, standing || from > 0 ? mark : undefined, to, { changes: changed, ...also });
 }
 
 const position = async (sink: Sink, by = view) => (await sink.serving(by))?.position ?? 0;
@@ -174,10 +165,10 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
       expect(await sink.serving(view)).toMatchObject(mark);
       await commit(await sink.beside(view), 0, 5, changes(row('a', 1, { note: 'healed' })));
       await sink.swap(view);
-      const late = sink.commit(view, mark, 6, changes(row('a', 1, { note: 'from what was' })));
+      const late = sink.commit(view, mark, 6, { changes: changes(row('a', 1, { note: 'from what was' })) });
       await expect(late).rejects.toMatchObject({ code: 'CHECKPOINT.MOVED' });
       expect(await sink.rows(scores)).toEqual([row('a', 1, { note: 'healed' })]);
-      const again = await sink.commit(view, await sink.serving(view), 6, changes(row('b', 1)));
+      const again = await sink.commit(view, await sink.serving(view), 6, { changes: changes(row('b', 1)) });
       expect(again.generation).not.toBe(mark.generation);
       expect(await sink.serving(view)).toMatchObject(again);
     });
@@ -186,7 +177,7 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
       const mark = await commit(sink, 0, 5, changes(row('a', 1)));
       await sink.reset(view);
       await commit(sink, 0, 5, changes(row('b', 1)));
-      await expect(sink.commit(view, mark, 6, new Map())).rejects.toMatchObject({ code: 'CHECKPOINT.MOVED' });
+      await expect(sink.commit(view, mark, 6, {})).rejects.toMatchObject({ code: 'CHECKPOINT.MOVED' });
     });
 
     it('remembers which builds are wanted and how they go, until one is swapped in or given up', async () => {
@@ -265,7 +256,7 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
       const those = [...rounds].reverse().map((round) => row('a', round));
       const mark = await commit(sink, 0, 1, changes(...those, row('b', 1, { points: 7n }), row('c', 1)));
       const seen: (readonly ScoreRow[])[] = [];
-      const swept: Swept = {
+      const swept: RowSweep = {
         table: scores,
         match: { player: 'a' },
         order: 'round',
@@ -284,7 +275,7 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
 
     it('takes nothing of a sweep that fails on its way, at its end, or comes too late', async () => {
       const mark = await commit(sink, 0, 1, changes(row('a', 1)));
-      const swept = (made: ScoreRow, fails = false): Swept => ({
+      const swept = (made: ScoreRow, fails = false): RowSweep => ({
         table: scores,
         match: { player: 'a' },
         order: 'round',

@@ -5,7 +5,7 @@ import { gameNames } from '../games/index.js';
 import { root } from '../paths.js';
 
 /** An agent that comes with the arena: an opponent for a first match, a sparring partner, and an example to read. */
-export interface HouseAgent {
+interface HouseAgent {
   readonly name: string;
   readonly runtime: AgentRuntime;
   /** Relative to the repository's root. */

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { z } from 'zod';
 import { type AgentRuntime, AgonError, agentRuntime, canonical } from '../../services/kernel/index.js';
+import { jsonOf } from '../json.js';
 import { defaultLimits } from '../limits.js';
 
 /** What a bundle may be. Its files together are bounded by the limit on an agent's code. */
@@ -150,14 +151,6 @@ function manifestOf(content: Buffer | undefined): z.output<typeof manifestSchema
   if (parsed.success) return parsed.data;
   const form = `{ "runtime": one of "${agentRuntime.options.join('", "')}", "entry": a file }`;
   throw refused('BAD_MANIFEST', `${manifestName} is not of the form ${form}, both of which may be left out.`);
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /**

@@ -25,7 +25,7 @@ function findEnd(archive: Buffer): number {
   throw corrupt('it has no list of contents, or ends in the middle');
 }
 
-interface Listed {
+interface ListEntry {
   readonly name: string;
   readonly flags: number;
   readonly method: number;
@@ -36,7 +36,7 @@ interface Listed {
   readonly localAt: number;
 }
 
-function list(archive: Buffer): { listed: Listed[]; listAt: number } {
+function list(archive: Buffer): { listed: ListEntry[]; listAt: number } {
   const end = findEnd(archive);
   const [disk, listDisk, here, count] = [4, 6, 8, 10].map((offset) => archive.readUInt16LE(end + offset));
   const listBytes = archive.readUInt32LE(end + 12);
@@ -46,7 +46,7 @@ function list(archive: Buffer): { listed: Listed[]; listAt: number } {
   if (has64 || count === 0xffff || listAt === 0xffffffff) throw unsupported('zip64');
   if (disk !== 0 || listDisk !== 0 || here !== count) throw unsupported('several volumes');
   if (listAt + listBytes !== end) throw corrupt('its list of contents is not where it should be');
-  const listed: Listed[] = [];
+  const listed: ListEntry[] = [];
   let at = listAt;
   while (at < end) {
     if (at + headBytes.central > end || archive.readUInt32LE(at) !== signature.central) {
@@ -71,7 +71,7 @@ function list(archive: Buffer): { listed: Listed[]; listAt: number } {
 }
 
 /** Where the packed bytes of an entry lie. The entry says once more what it is, and both have to agree. */
-function locate(archive: Buffer, entry: Listed, listAt: number): { start: number; end: number } {
+function locate(archive: Buffer, entry: ListEntry, listAt: number): { start: number; end: number } {
   const { localAt, name } = entry;
   if (localAt + headBytes.local > listAt || archive.readUInt32LE(localAt) !== signature.local) {
     throw corrupt(`${JSON.stringify(name)} is not where the list says`);
@@ -89,7 +89,7 @@ function locate(archive: Buffer, entry: Listed, listAt: number): { start: number
   return { start, end: start + entry.packedBytes };
 }
 
-function unpack(packed: Buffer, { name, method, bytes, crc }: Listed): Buffer {
+function unpack(packed: Buffer, { name, method, bytes, crc }: ListEntry): Buffer {
   const wrong = corrupt(`${JSON.stringify(name)} does not unpack to what the list says`);
   let content = packed;
   if (method === 8) {

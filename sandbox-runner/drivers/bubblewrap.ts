@@ -1,11 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { chownSync } from 'node:fs';
 import { arch, getuid, platform } from 'node:process';
-import { AgonError } from '../../services/kernel/index.js';
-import type { EgressDoor } from './driver.js';
-import { doorInside } from './egress-relay.js';
+import { type EgressEndpoint, unavailable } from './driver.js';
+import { filesInside } from './egress-relay.js';
 import { programs, type Runtime } from './runtimes.js';
-import type { Launch } from './sandbox.js';
+import { type Launch, options } from './sandbox.js';
 import { seccompProgram } from './seccomp.js';
 
 /** What this machine has for building sandboxes. */
@@ -32,9 +31,6 @@ const entranceFd = seccompFd + 1;
 
 const openFiles = 128;
 
-const unavailable = (reason: string): AgonError =>
-  new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `The process driver cannot run here: ${reason}.`, { reason });
-
 /** Finds bubblewrap and refuses, with the reason, where a sandbox would be less than it has to be. */
 export function findBubblewrap(): Bubblewrap {
   if (platform !== 'linux') throw unavailable('it needs Linux');
@@ -56,7 +52,7 @@ interface Box extends Runtime {
   /** Files of the cgroups that the sandbox enters before anything else. */
   readonly entrances: readonly string[];
   readonly diskBytes: number;
-  readonly door?: EgressDoor | undefined;
+  readonly endpoint?: EgressEndpoint | undefined;
 }
 
 /**
@@ -72,7 +68,7 @@ export function launch(bubblewrap: Bubblewrap, box: Box): Launch {
   ].join('\n');
   const userId = bubblewrap.root ? firstOutsideId + (sandboxes++ % outsideIds) : undefined;
   // The proxy's socket is for this sandbox's user alone.
-  if (box.door && userId !== undefined) chownSync(box.door.socket, userId, userId);
+  if (box.endpoint && userId !== undefined) chownSync(box.endpoint.socket, userId, userId);
   return {
     program: '/bin/sh',
     args: ['-c', script, 'launcher', ...wrap(bubblewrap, box), ...box.command],
@@ -82,45 +78,25 @@ export function launch(bubblewrap: Bubblewrap, box: Box): Launch {
     userId,
     opened: box.entrances,
     waits: true,
-    given: { fd: seccompFd, bytes: box.door ? seccompProgram(arch, 'egress') : bubblewrap.seccomp },
+    given: { fd: seccompFd, bytes: box.endpoint ? seccompProgram(arch, 'egress') : bubblewrap.seccomp },
   };
 }
 
-function wrap({ program }: Bubblewrap, { environment, visible, diskBytes, door }: Box): string[] {
-  const id = String(insideId);
+function wrap({ program }: Bubblewrap, { environment, visible, diskBytes, endpoint }: Box): string[] {
   return [
     program,
     // Every namespace there is, and none below: neither processes, network, hostname nor IPC of the host exist.
     ...['user', 'pid', 'net', 'ipc', 'uts', 'cgroup'].map((name) => `--unshare-${name}`),
-    '--disable-userns',
-    '--uid',
-    id,
-    '--gid',
-    id,
-    '--hostname',
-    'sandbox',
-    '--cap-drop',
-    'ALL',
-    '--new-session',
-    '--die-with-parent',
-    '--clearenv',
+    ...options({ 'disable-userns': true, uid: insideId, gid: insideId, hostname: 'sandbox', 'cap-drop': 'ALL' }),
+    ...options({ 'new-session': true, 'die-with-parent': true, clearenv: true }),
     ...Object.entries({ PATH: '/nowhere', HOME: '/tmp', LANG: 'C.UTF-8', TZ: 'UTC', ...environment }).flatMap(
       ([name, value]) => ['--setenv', name, value],
     ),
     ...visible.flatMap((path) => ['--ro-bind', path, path]),
-    ...(door ? doorInside(door).flatMap(([from, to]) => ['--ro-bind', from, to]) : []),
+    ...(endpoint ? filesInside(endpoint).flatMap(([from, to]) => ['--ro-bind', from, to]) : []),
     // There is no /proc and no /sys at all: no interpreter needs them to play, and every file there is a question.
     ...['null', 'zero', 'urandom'].flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`]),
-    '--size',
-    String(diskBytes),
-    '--tmpfs',
-    '/tmp',
-    '--remount-ro',
-    '/',
-    '--chdir',
-    '/tmp',
-    '--seccomp',
-    String(seccompFd),
+    ...options({ size: diskBytes, tmpfs: '/tmp', 'remount-ro': '/', chdir: '/tmp', seccomp: seccompFd }),
     '--',
   ];
 }

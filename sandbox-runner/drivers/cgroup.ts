@@ -13,6 +13,7 @@ import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgonError } from '../../services/kernel/index.js';
+import { unavailable } from './driver.js';
 import type { Account } from './sandbox.js';
 
 export interface GroupLimits {
@@ -22,7 +23,7 @@ export interface GroupLimits {
 }
 
 /** The kernel's account of one sandbox, and the hold on all that runs in it. */
-export interface Cgroup extends Account {
+interface Cgroup extends Account {
   /** A process that writes 0 into each of these is inside, with all that it starts. */
   readonly entrances: readonly string[];
 }
@@ -41,8 +42,7 @@ const destroyMs = 20_000;
 const weight = { v1: 1_024 * cpus().length, v2: Math.min(100 * cpus().length, 10_000) };
 const controllers = ['memory', 'pids', 'cpu'] as const;
 
-const unavailable = (reason: string): AgonError =>
-  new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `The process driver cannot hold its limits here: ${reason}.`, { reason });
+const unheld = (reason: string): AgonError => unavailable(reason, 'The process driver cannot hold its limits here');
 
 const put = (folder: string, file: string, value: number | string): void =>
   writeFileSync(join(folder, file), String(value));
@@ -119,11 +119,9 @@ type Folders = Readonly<Record<(typeof controllers)[number] | 'cpuacct', string>
 class CgroupV1 implements Cgroup {
   readonly clock = 'cpu';
   readonly entrances: readonly string[];
-  private readonly folders: Folders;
   private readonly cpu: Counter;
 
-  constructor(folders: Folders) {
-    this.folders = folders;
+  constructor(private readonly folders: Folders) {
     const all = [...new Set(Object.values(folders))];
     for (const folder of all) mkdirSync(folder);
     this.entrances = all.map((folder) => join(folder, 'cgroup.procs'));
@@ -169,11 +167,9 @@ class CgroupV1 implements Cgroup {
 class CgroupV2 implements Cgroup {
   readonly clock = 'cpu';
   readonly entrances: readonly string[];
-  private readonly folder: string;
   private readonly cpu: Counter;
 
-  constructor(folder: string) {
-    this.folder = folder;
+  constructor(private readonly folder: string) {
     ensureFolder(folder);
     this.entrances = [join(folder, 'cgroup.procs')];
     put(folder, 'cpu.max', `${periodUs} ${periodUs}`);
@@ -242,11 +238,11 @@ export function findCgroups(mounts: string, own: string): CgroupTree {
   const v1 = [...controllers, 'cpuacct'].map((name) => [name, holding(name)] as const);
   if (v1.some(([, folder]) => folder !== undefined)) {
     const missing = v1.filter(([, folder]) => folder === undefined).map(([name]) => name);
-    if (missing.length > 0) throw unavailable(`the cgroup controllers ${missing.join(', ')} are not mounted`);
+    if (missing.length > 0) throw unheld(`the cgroup controllers ${missing.join(', ')} are not mounted`);
     return treeV1(v1 as readonly (readonly [string, string])[]);
   }
   const unified = all.find(({ kind }) => kind === 'cgroup2')?.folder;
-  if (unified === undefined) throw unavailable('no cgroup hierarchy is mounted');
+  if (unified === undefined) throw unheld('no cgroup hierarchy is mounted');
   return treeV2(join(unified, /^0::(.*)$/m.exec(own)?.[1] ?? '/'));
 }
 
@@ -258,7 +254,7 @@ function treeV1(mounted: readonly (readonly [string, string])[]): CgroupTree {
       sweep(parent);
       if (name === 'cpu') put(parent, 'cpu.shares', weight.v1);
     } catch (error) {
-      throw unavailable(`the ${name} cgroup cannot be written (${(error as NodeJS.ErrnoException).code})`);
+      throw unheld(`the ${name} cgroup cannot be written (${(error as NodeJS.ErrnoException).code})`);
     }
   }
   return {
@@ -279,7 +275,7 @@ function treeV2(own: string): CgroupTree {
     sweep(parent);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw unavailable(
+    throw unheld(
       `the cgroup ${own} is not delegated to this user with memory, pids and cpu (${code ?? message}); ` +
         'run the arena as a service with Delegate=yes, or as root',
     );

@@ -38,8 +38,8 @@ describe('the command line of a container', async () => {
   });
 
   it('has still no network with egress: a socket of the proxy is mounted, and a relay speaks to it', () => {
-    const door = { socket: '/run/agon/1.sock', authorities: '/run/agon/authorities.pem' };
-    const open = containerLaunch(engine, image, 'agon-1', runtime, limits, door).args;
+    const endpoint = { socket: '/run/agon/1.sock', authorities: '/run/agon/authorities.pem' };
+    const open = containerLaunch(engine, image, 'agon-1', runtime, limits, endpoint).args;
     expect(open[open.indexOf('--network') + 1]).toBe('none');
     expect(open.filter((_, i) => open[i - 1] === '--mount')).toEqual([
       'type=bind,source=/run/agon/1.sock,target=/egress/proxy.sock,readonly',

@@ -5,16 +5,16 @@ import { getuid } from 'node:process';
 import { promisify } from 'node:util';
 import { AgonError } from '../../services/kernel/index.js';
 import type { Limits } from '../limits.js';
-import type { EgressDoor } from './driver.js';
-import { doorInside, withRelay } from './egress-relay.js';
+import { type EgressEndpoint, unavailable } from './driver.js';
+import { filesInside, withRelay } from './egress-relay.js';
 import { programs, type Runtime } from './runtimes.js';
-import { type Account, type Launch, Sandbox } from './sandbox.js';
+import { type Account, type Launch, options, Sandbox } from './sandbox.js';
 import { SandboxDriver } from './sandbox-driver.js';
 
 const run = promisify(execFile);
 
 /** Docker or Podman, as found here. */
-export interface Engine {
+interface Engine {
   readonly program: string;
   readonly version: string;
   /** gVisor, a kernel of its own between the agent and ours, is used wherever the engine has it. */
@@ -34,9 +34,6 @@ const environment = Object.fromEntries(
   }),
 );
 
-const unavailable = (reason: string): AgonError =>
-  new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `The container driver cannot run here: ${reason}.`, { reason });
-
 /** Finds an engine that answers: a client without a server is none. */
 export async function findEngine(): Promise<Engine> {
   const tried: string[] = [];
@@ -51,7 +48,8 @@ export async function findEngine(): Promise<Engine> {
       tried.push(`${program} does not answer`);
     }
   }
-  throw unavailable(tried.length > 0 ? tried.join('; ') : 'neither docker nor podman is installed');
+  const reason = tried.length > 0 ? tried.join('; ') : 'neither docker nor podman is installed';
+  throw unavailable(reason, 'The container driver cannot run here');
 }
 
 /** The command line of one sandbox. */
@@ -61,9 +59,9 @@ export function containerLaunch(
   name: string,
   plain: Runtime,
   limits: Limits,
-  door?: EgressDoor,
+  endpoint?: EgressEndpoint,
 ): Launch {
-  const runtime = door ? withRelay(plain) : plain;
+  const runtime = endpoint ? withRelay(plain) : plain;
   if (!pinned.test(image)) {
     throw new AgonError('SANDBOX.IMAGE_NOT_PINNED', `${image} is not named by its digest (name@sha256:...).`, {
       image,
@@ -77,54 +75,25 @@ export function containerLaunch(
     environment,
     args: [
       'run',
-      '--rm',
-      '--interactive',
-      '--name',
-      name,
-      '--pull',
-      'never',
-      '--log-driver',
-      'none',
-      ...(engine.gvisor ? ['--runtime', 'runsc'] : []),
-      '--network',
-      'none',
-      '--ipc',
-      'none',
-      '--hostname',
-      'sandbox',
-      '--user',
-      `${insideId}:${insideId}`,
-      '--read-only',
-      '--tmpfs',
-      `/tmp:rw,nosuid,nodev,size=${limits.diskBytes},mode=1777`,
-      '--workdir',
-      '/tmp',
-      '--cap-drop',
-      'ALL',
-      '--security-opt',
-      'no-new-privileges',
+      ...options({ rm: true, interactive: true, name, pull: 'never', 'log-driver': 'none' }),
+      ...(engine.gvisor ? options({ runtime: 'runsc' }) : []),
+      ...options({
+        network: 'none',
+        ipc: 'none',
+        hostname: 'sandbox',
+        user: `${insideId}:${insideId}`,
+        'read-only': true,
+      }),
+      ...options({ tmpfs: `/tmp:rw,nosuid,nodev,size=${limits.diskBytes},mode=1777`, workdir: '/tmp' }),
+      ...options({ 'cap-drop': 'ALL', 'security-opt': 'no-new-privileges' }),
       // Egress is no network either: two files, one of them a socket, and the loopback device that is always there.
-      ...(door ? doorInside(door) : []).flatMap(([from, to]) => [
-        '--mount',
-        `type=bind,source=${from},target=${to},readonly`,
-      ]),
-      '--memory',
-      memory,
-      '--memory-swap',
-      memory,
-      '--pids-limit',
-      String(limits.tasks),
-      '--cpus',
-      '1',
-      '--ulimit',
-      'nofile=128',
-      '--ulimit',
-      'core=0',
-      '--ulimit',
-      `fsize=${limits.diskBytes}`,
-      ...Object.entries(runtime.environment).flatMap(([key, value]) => ['--env', `${key}=${value}`]),
-      '--entrypoint',
-      '/bin/sh',
+      ...(endpoint ? filesInside(endpoint) : []).flatMap(([from, to]) =>
+        options({ mount: `type=bind,source=${from},target=${to},readonly` }),
+      ),
+      ...options({ memory, 'memory-swap': memory, 'pids-limit': limits.tasks, cpus: 1 }),
+      ...['nofile=128', 'core=0', `fsize=${limits.diskBytes}`].flatMap((ulimit) => options({ ulimit })),
+      ...Object.entries(runtime.environment).flatMap(([key, value]) => options({ env: `${key}=${value}` })),
+      ...options({ entrypoint: '/bin/sh' }),
       image,
       '-c',
       entry,
@@ -166,11 +135,11 @@ export class ContainerDriver extends SandboxDriver {
       version: `${image}, engine ${engine.version}${engine.gvisor ? ', gVisor' : ''}`,
       keyOf: ({ memoryBytes, tasks, diskBytes }) => [memoryBytes, tasks, diskBytes].join(),
       launchers: 0,
-      prepare(limits, door) {
+      prepare(limits, endpoint) {
         const name = `agon-${randomBytes(8).toString('hex')}`;
-        const started = containerLaunch(engine, image, name, runtime, limits, door);
+        const started = containerLaunch(engine, image, name, runtime, limits, endpoint);
         // The socket is for its user alone, and inside everybody is nobody.
-        if (door && getuid?.() === 0) chownSync(door.socket, insideId, insideId);
+        if (endpoint && getuid?.() === 0) chownSync(endpoint.socket, insideId, insideId);
         return new Sandbox(started, containerAccount(engine, name));
       },
     }).prove();

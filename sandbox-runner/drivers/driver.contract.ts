@@ -3,7 +3,7 @@ import { allowanceOf, type Limits, limitsFrom } from '../limits.js';
 import type { AgentInstance, Driver, FaultRule } from './driver.js';
 
 /** The same small agents, written in the language of the driver. `act` is the body of a function of `observation`. */
-export interface Dialect {
+interface Dialect {
   act(body: string): string;
   /** An agent whose three functions note what they were given, whose `act` returns the notes, and whose last prints. */
   readonly noting: string;

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { AgonError } from '../../services/kernel/index.js';
 import type { Limits, Meter } from '../limits.js';
 
 /**
@@ -23,11 +25,11 @@ export interface LoadOptions {
   readonly seat: number;
   readonly limits: Limits;
   /** Left out, an agent has no network at all. */
-  readonly door?: EgressDoor | undefined;
+  readonly endpoint?: EgressEndpoint | undefined;
 }
 
 /** The one way out of a sandbox: a socket of the egress proxy that serves this agent and nobody else. */
-export interface EgressDoor {
+export interface EgressEndpoint {
   readonly socket: string;
   /** Certificates that the agent may trust, as a PEM file. */
   readonly authorities: string;
@@ -45,9 +47,9 @@ export interface AgentInstance {
   readonly meter: Meter;
   readonly usage: Usage;
   /** Runs the top level of the source, then its `init` if it has one. */
-  init(config: unknown, fuel: number): Promise<Done | Fault>;
+  init(config: unknown, fuel: number): Promise<Completion | Fault>;
   act(observation: unknown, fuel: number): Promise<Reply | Fault>;
-  onResult(result: unknown, fuel: number): Promise<Done | Fault>;
+  onResult(result: unknown, fuel: number): Promise<Completion | Fault>;
   /** What the agent wrote to its console, capped. It belongs to the agent's owner and goes into no record. */
   log(): string;
   /** Safe to call at any time and more than once. */
@@ -65,7 +67,7 @@ export interface Usage {
   readonly claimedComputeMs?: number;
 }
 
-export interface Done {
+export interface Completion {
   readonly kind: 'done';
   readonly fuel: number;
 }
@@ -100,6 +102,9 @@ export interface Fault {
   readonly fuel: number;
 }
 
+/** What went wrong before it is known what it cost. */
+export type Trouble = Pick<Fault, 'rule' | 'detail'>;
+
 export type SourceCheck =
   | { readonly ok: true }
   | { readonly ok: false; readonly rule: FaultRule; readonly detail: string };
@@ -123,3 +128,21 @@ export const fault = (rule: FaultRule, detail: string, fuel: number): Fault => (
   detail: cleanDetail(detail),
   fuel,
 });
+
+export function sourceTooLarge(source: string, { sourceBytes: allowed }: Limits): Trouble | undefined {
+  const sourceBytes = Buffer.byteLength(source);
+  if (sourceBytes <= allowed) return undefined;
+  return { rule: 'source_too_large', detail: `the source has ${sourceBytes} bytes, ${allowed} are allowed` };
+}
+
+/** What the agent's randomness starts from: the whole digest, and its first words. */
+export function randomStart({ seed, seat }: LoadOptions): {
+  readonly digest: Buffer;
+  readonly words: readonly number[];
+} {
+  const digest = createHash('sha256').update(`${seed}\n${seat}`).digest();
+  return { digest, words: [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset)) };
+}
+
+export const unavailable = (reason: string, what = 'The process driver cannot run here'): AgonError =>
+  new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `${what}: ${reason}.`, { reason });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgonError } from '../../services/kernel/index.js';
 import { root } from '../paths.js';
-import type { EgressDoor } from './driver.js';
+import type { EgressEndpoint } from './driver.js';
 import type { Runtime } from './runtimes.js';
 
 /** The sandbox has a network namespace of its own, so that the port is free in every one of them. */
@@ -12,10 +12,10 @@ const authoritiesInside = '/egress/authorities.pem';
 
 const relays: Readonly<Record<string, string>> = { python: 'egress.py', node: 'egress.js' };
 
-/** Where the two files of a door are seen inside: pairs of a path outside and one inside. */
-export const doorInside = (door: EgressDoor): readonly (readonly [from: string, to: string])[] => [
-  [door.socket, socketInside],
-  [door.authorities, authoritiesInside],
+/** Where the two files of an endpoint are seen inside: pairs of a path outside and one inside. */
+export const filesInside = (endpoint: EgressEndpoint): readonly (readonly [from: string, to: string])[] => [
+  [endpoint.socket, socketInside],
+  [endpoint.authorities, authoritiesInside],
 ];
 
 /** Names that libraries look for: Python's, Node's, curl's, and those of `requests`. */

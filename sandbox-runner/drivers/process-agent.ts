@@ -1,15 +1,19 @@
-import { createHash, randomFillSync } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 import { cpus } from 'node:os';
 import { asAgonError } from '../../services/kernel/index.js';
 import { bootCode } from '../bundles/bundle.js';
+import { jsonOf } from '../json.js';
 import {
   type AgentInstance,
-  type Done,
+  type Completion,
   type Fault,
   type FaultRule,
   fault,
   type LoadOptions,
   type Reply,
+  randomStart,
+  sourceTooLarge,
+  type Trouble,
 } from './driver.js';
 import type { Sandbox } from './sandbox.js';
 
@@ -34,14 +38,9 @@ function newToken(): string {
 
 const noAct = 'the source defines no act(observation)';
 
-interface Trouble {
-  readonly rule: FaultRule;
-  readonly detail: string;
-}
-
 type Verb = 'boot' | 'init' | 'act' | 'onResult';
 
-interface Pending {
+interface Question {
   readonly token: string;
   readonly verb: Verb;
   readonly startedMs: number;
@@ -55,8 +54,8 @@ interface Pending {
 function readAnswer(answer: string, replyBytes: number): string | Trouble {
   const body = answer.slice(1);
   const text = (): string => {
-    const said = parsed(body);
-    return typeof said?.value === 'string' ? said.value : 'no reason given';
+    const said = jsonOf(body);
+    return typeof said === 'string' ? said : 'no reason given';
   };
   switch (answer[0]) {
     case 'R':
@@ -78,25 +77,13 @@ function readAnswer(answer: string, replyBytes: number): string | Trouble {
   }
 }
 
-function parsed(text: string): { readonly value: unknown } | undefined {
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return undefined;
-  }
-}
-
 /** One agent in one sandbox: the host's side of the protocol, the clocks, and the verdict on whatever goes wrong. */
 export class ProcessAgent implements AgentInstance {
   readonly driver: string;
   readonly driverVersion: string;
   readonly meter = 'time';
-  private readonly source: string;
-  private readonly options: LoadOptions;
-  private readonly destroy: () => void;
-  private readonly sandbox: Sandbox;
   private ended = false;
-  private pending: Pending | undefined;
+  private pending: Question | undefined;
   /** The next look at the clocks, and when it is due. */
   private watchdog: NodeJS.Timeout | undefined;
   private lookMs = Number.POSITIVE_INFINITY;
@@ -112,17 +99,13 @@ export class ProcessAgent implements AgentInstance {
 
   constructor(
     driver: { name: string; version: string },
-    source: string,
-    options: LoadOptions,
-    sandbox: Sandbox,
-    destroy: () => void,
+    private readonly source: string,
+    private readonly options: LoadOptions,
+    private readonly sandbox: Sandbox,
+    private readonly destroy: () => void,
   ) {
     this.driver = driver.name;
     this.driverVersion = driver.version;
-    this.source = source;
-    this.options = options;
-    this.sandbox = sandbox;
-    this.destroy = destroy;
     const { memoryBytes, tasks, logBytes, outputBytes, replyBytes } = options.limits;
     this.baseMs = sandbox.account.spentMs();
     this.spentMs = this.baseMs;
@@ -148,7 +131,7 @@ export class ProcessAgent implements AgentInstance {
     };
   }
 
-  async init(config: unknown, fuel: number): Promise<Done | Fault> {
+  async init(config: unknown, fuel: number): Promise<Completion | Fault> {
     const booted = await this.boot(fuel);
     if (booted.kind === 'fault') return booted;
     const answer = await this.call('init', config, fuel - booted.fuel);
@@ -156,14 +139,11 @@ export class ProcessAgent implements AgentInstance {
   }
 
   /** Runs the top level only, which is all that a check at submission needs. */
-  async boot(fuel: number): Promise<Done | Fault> {
-    const { limits, seed, seat } = this.options;
-    const sourceBytes = Buffer.byteLength(this.source);
-    if (sourceBytes > limits.sourceBytes) {
-      this.stop('source_too_large', `the source has ${sourceBytes} bytes, ${limits.sourceBytes} are allowed`);
-    }
-    const digest = createHash('sha256').update(`${seed}\n${seat}`).digest();
-    const words = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
+  async boot(fuel: number): Promise<Completion | Fault> {
+    const { limits } = this.options;
+    const tooLarge = sourceTooLarge(this.source, limits);
+    if (tooLarge) this.stop(tooLarge.rule, tooLarge.detail);
+    const { digest, words } = randomStart(this.options);
     const order = { ...this.code(), seed: digest.toString('hex'), words, replyBytes: limits.replyBytes };
     const answer = await this.call('boot', order, fuel);
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
@@ -182,7 +162,7 @@ export class ProcessAgent implements AgentInstance {
     return this.call('act', observation, fuel);
   }
 
-  async onResult(result: unknown, fuel: number): Promise<Done | Fault> {
+  async onResult(result: unknown, fuel: number): Promise<Completion | Fault> {
     const answer = await this.call('onResult', result, fuel);
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
   }
@@ -212,7 +192,7 @@ export class ProcessAgent implements AgentInstance {
   }
 
   /** What an answer is worth, or its absence. What it costs is what the kernel says it cost. */
-  private judge({ verb, startedMs, beforeMs, budgetMs }: Pending, answered: string | Trouble): Reply | Fault {
+  private judge({ verb, startedMs, beforeMs, budgetMs }: Question, answered: string | Trouble): Reply | Fault {
     const nowMs = performance.now();
     this.wallMs += nowMs - startedMs;
     const usedMs = this.usedMs(nowMs, beforeMs, budgetMs);
@@ -223,10 +203,9 @@ export class ProcessAgent implements AgentInstance {
     const read = readAnswer(answered, this.options.limits.replyBytes);
     if (typeof read !== 'string') return this.fail(read, fuel);
     if (verb !== 'act') return { kind: 'reply', value: null, fuel };
-    const value = parsed(read);
-    return value
-      ? { kind: 'reply', value: value.value, fuel }
-      : this.fail({ rule: 'bad_reply', detail: 'not JSON' }, fuel);
+    const value = jsonOf(read);
+    if (value === undefined) return this.fail({ rule: 'bad_reply', detail: 'not JSON' }, fuel);
+    return { kind: 'reply', value, fuel };
   }
 
   /**

@@ -51,10 +51,10 @@ export class ProcessDriver extends SandboxDriver {
       version: parts.join(', '),
       keyOf: ({ diskBytes }) => String(diskBytes),
       launchers,
-      prepare({ diskBytes }, door) {
-        const inside = door ? withRelay(runtime) : runtime;
+      prepare({ diskBytes }, endpoint) {
+        const inside = endpoint ? withRelay(runtime) : runtime;
         const cgroup = cgroups.create(`${process.pid}-${++groups}`);
-        return new Sandbox(launch(bubblewrap, { ...inside, entrances: cgroup.entrances, diskBytes, door }), cgroup);
+        return new Sandbox(launch(bubblewrap, { ...inside, entrances: cgroup.entrances, diskBytes, endpoint }), cgroup);
       },
     }).prove();
   }

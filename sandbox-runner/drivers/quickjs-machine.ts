@@ -42,7 +42,7 @@ export const moduleRoot = 'agent/';
  * The name of what a module imports. Only a path that starts with a dot is one, and it cannot climb out of the root:
  * everything else keeps a name that no module has.
  */
-export function moduleName(from: string, request: string): string {
+function moduleName(from: string, request: string): string {
   if (!/^\.\.?\//.test(request) || !from.startsWith(moduleRoot)) return JSON.stringify(request);
   const parts = from.slice(moduleRoot.length).split('/').slice(0, -1);
   for (const part of request.split('/')) {
@@ -71,8 +71,6 @@ function compileEngine(): Promise<object> {
  */
 export class QuickJsMachine {
   readonly context: QuickJSContext;
-  readonly runtime: QuickJSRuntime;
-  readonly memoryBytes: number;
   /** Set when the engine asked for more memory than there is, even if it then managed with less. */
   memoryDenied = false;
   /** Set when the host saw WebAssembly itself fail: the instance is then in no defined state. */
@@ -81,7 +79,6 @@ export class QuickJsMachine {
   fuelLimit = 0;
   /** What an agent may import, by name: the files of its bundle and nothing else. There is no file system behind it. */
   modules: ReadonlyMap<string, string> = noModules;
-  private readonly memory: WasmMemory;
   private readonly functions: ReadonlyMap<FunctionName, QuickJSHandle>;
   /** What the pages in use held before any agent ran. */
   private readonly pristine = new Map<number, Buffer>();
@@ -89,10 +86,11 @@ export class QuickJsMachine {
   private stackPages: { readonly from: number; readonly to: number } = { from: 0, to: 0 };
   private basePage = 0;
 
-  private constructor(memory: WasmMemory, memoryBytes: number, runtime: QuickJSRuntime) {
-    this.memoryBytes = memoryBytes;
-    this.memory = memory;
-    this.runtime = runtime;
+  private constructor(
+    private readonly memory: WasmMemory,
+    readonly memoryBytes: number,
+    readonly runtime: QuickJSRuntime,
+  ) {
     this.fuelLimit = Number.MAX_SAFE_INTEGER;
     runtime.setInterruptHandler(() => {
       this.fuelUsed += 1;

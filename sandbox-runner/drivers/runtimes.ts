@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { AgonError } from '../../services/kernel/index.js';
 import { root } from '../paths.js';
+import { unavailable } from './driver.js';
 
 const run = promisify(execFile);
 
@@ -20,9 +20,6 @@ export interface Runtime {
 }
 
 export type Language = 'python' | 'node';
-
-const unavailable = (reason: string): AgonError =>
-  new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `The process driver cannot run here: ${reason}.`, { reason });
 
 /** The files called `name` on the search path, by their real names. */
 export function programs(name: string): string[] {
@@ -80,7 +77,7 @@ async function findPython(): Promise<{ file: string; version: string; folders: s
 }
 
 /** No user's and no site's packages, no compiled files beside sources, no buffering of what is printed. */
-export const pythonFlags = ['-s', '-S', '-B', '-u'] as const;
+const pythonFlags = ['-s', '-S', '-B', '-u'] as const;
 
 /** A line of Python that runs this program without compiling it, which would take a millisecond of every start. */
 async function compiled(python: string, program: string): Promise<string> {

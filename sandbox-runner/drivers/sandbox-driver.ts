@@ -1,22 +1,22 @@
 import { AgonError, isAgonError } from '../../services/kernel/index.js';
 import { defaultLimits, type Limits } from '../limits.js';
-import type { AgentInstance, Driver, EgressDoor, LoadOptions, SourceCheck } from './driver.js';
+import type { AgentInstance, Driver, EgressEndpoint, LoadOptions, SourceCheck } from './driver.js';
 import { ProcessAgent } from './process-agent.js';
 import type { Sandbox } from './sandbox.js';
 
 /** How one kind of sandbox is made. */
-export interface Workshop {
+interface Workshop {
   readonly name: string;
   readonly version: string;
   /** How many launchers stand by for sandboxes that are not started yet. */
   readonly launchers: number;
   /** A sandbox that is not started yet. */
-  prepare(limits: Limits, door?: EgressDoor): Sandbox;
+  prepare(limits: Limits, endpoint?: EgressEndpoint): Sandbox;
   /** A sandbox serves all limits with the same key; the others are set when an agent gets it. */
   keyOf(limits: Limits): string;
 }
 
-interface Kept<T> {
+interface Spare<T> {
   readonly key: string;
   readonly sandbox: T;
 }
@@ -29,18 +29,16 @@ export class SandboxDriver implements Driver {
   readonly name: string;
   readonly version: string;
   readonly meter = 'time';
-  private readonly workshop: Workshop;
-  private readonly idle: Kept<Promise<Sandbox>>[] = [];
-  private readonly prepared: Kept<Sandbox>[] = [];
+  private readonly idle: Spare<Promise<Sandbox>>[] = [];
+  private readonly prepared: Spare<Sandbox>[] = [];
   private readonly live = new Set<Sandbox>();
   private readonly ending = new Set<Promise<void>>();
   private warmCount = 0;
   private closed = false;
 
-  protected constructor(workshop: Workshop) {
+  protected constructor(private readonly workshop: Workshop) {
     this.name = workshop.name;
     this.version = workshop.version;
-    this.workshop = workshop;
   }
 
   async load(source: string, options: LoadOptions): Promise<AgentInstance> {
@@ -101,9 +99,9 @@ export class SandboxDriver implements Driver {
     }
   }
 
-  /** A door is built into the walls, so none of the sandboxes that wait has one. */
-  private take({ limits, door }: LoadOptions): Promise<Sandbox> {
-    if (door) return this.prepare(limits, door).start();
+  /** An endpoint is built into the walls, so none of the sandboxes that wait has one. */
+  private take({ limits, endpoint }: LoadOptions): Promise<Sandbox> {
+    if (endpoint) return this.prepare(limits, endpoint).start();
     return take(this.idle, this.workshop.keyOf(limits)) ?? this.start(limits);
   }
 
@@ -121,8 +119,8 @@ export class SandboxDriver implements Driver {
     return started;
   }
 
-  private prepare(limits: Limits, door?: EgressDoor): Sandbox {
-    const sandbox = this.workshop.prepare(limits, door);
+  private prepare(limits: Limits, endpoint?: EgressEndpoint): Sandbox {
+    const sandbox = this.workshop.prepare(limits, endpoint);
     this.live.add(sandbox);
     return sandbox;
   }
@@ -135,7 +133,7 @@ export class SandboxDriver implements Driver {
 }
 
 /** Takes the oldest that fits. */
-function take<T>(kept: Kept<T>[], key: string): T | undefined {
-  const index = kept.findIndex((each) => each.key === key);
-  return index < 0 ? undefined : kept.splice(index, 1)[0]?.sandbox;
+function take<T>(spares: Spare<T>[], key: string): T | undefined {
+  const index = spares.findIndex((each) => each.key === key);
+  return index < 0 ? undefined : spares.splice(index, 1)[0]?.sandbox;
 }

@@ -36,8 +36,12 @@ export interface Launch {
   readonly given?: { readonly fd: number; readonly bytes: Buffer };
 }
 
+/** @example options({ name: 'one', interactive: true }) // ['--name', 'one', '--interactive'] */
+export const options = (given: Readonly<Record<string, string | number | true>>): string[] =>
+  Object.entries(given).flatMap(([name, value]) => (value === true ? [`--${name}`] : [`--${name}`, `${value}`]));
+
 /** Whoever uses a sandbox hears of these. */
-export interface SandboxEvents {
+interface SandboxEvents {
   line(text: string): void;
   /** A line is longer than any that was asked for. */
   overlong(): void;
@@ -60,7 +64,6 @@ const endMs = 100;
 export class Sandbox {
   private readonly child: ChildProcess;
   private readonly requests: Duplex;
-  readonly account: Account;
   /** Memory of the empty sandbox, which is not the agent's to pay for. */
   baseMemoryBytes = 0;
   private readonly waits: boolean;
@@ -77,9 +80,11 @@ export class Sandbox {
   private how: string | undefined;
   private destroyed: Promise<void> | undefined;
 
-  constructor(launch: Launch, account: Account) {
+  constructor(
+    launch: Launch,
+    readonly account: Account,
+  ) {
     const { requestFd, replyFd, printFds, given } = launch;
-    this.account = account;
     this.waits = launch.waits === true;
     account.limit(startLimits);
     const used = [requestFd, replyFd, ...printFds, ...(given ? [given.fd] : [])];

@@ -77,7 +77,7 @@ const onlyWhenArgument = (index: number, values: readonly number[]): Instruction
 ];
 
 /** Which sockets an agent may make. Without egress that is none: what is not allowed here falls through to a refusal. */
-export type Profile = 'closed' | 'egress';
+type Profile = 'closed' | 'egress';
 
 function sockets(architecture: Architecture): Instruction[] {
   const options = harmlessOptions.flatMap(([level, names]) => forCall(level, whenArgument(2, names)));

@@ -1,18 +1,21 @@
-import { createHash } from 'node:crypto';
 import type { QuickJSHandle } from 'quickjs-emscripten';
 import { AgonError, asAgonError } from '../../services/kernel/index.js';
 import { type Bundle, bundleOf } from '../bundles/bundle.js';
+import { jsonOf } from '../json.js';
 import type { Limits } from '../limits.js';
 import {
   type AgentInstance,
-  type Done,
+  type Completion,
   type Driver,
   type Fault,
   type FaultRule,
   fault,
   type LoadOptions,
   type Reply,
+  randomStart,
   type SourceCheck,
+  sourceTooLarge,
+  type Trouble,
 } from './driver.js';
 import { moduleRoot, QuickJsMachine } from './quickjs-machine.js';
 import { findScriptHandlers } from './quickjs-prelude.js';
@@ -21,12 +24,6 @@ const fileName = 'agent.js';
 
 const noAct =
   'the source defines no act(observation); write function act(observation) {...}, export it, or export default { act }';
-
-/** What went wrong before it is known how much fuel it took. */
-interface Trouble {
-  readonly rule: FaultRule;
-  readonly detail: string;
-}
 
 interface Code {
   readonly name: string;
@@ -75,26 +72,17 @@ class WasmAgent implements AgentInstance {
   readonly driver = driverName;
   readonly driverVersion = driverVersion;
   readonly meter = 'fuel';
-  private readonly source: string;
-  private readonly options: LoadOptions;
-  private readonly release: (machine: QuickJsMachine) => void;
-  private machine: QuickJsMachine | undefined;
   private failed: Fault | undefined;
   private fuel = 0;
   private budgetFuel = 0;
   private peakMemoryBytes: number | undefined;
 
   constructor(
-    source: string,
-    options: LoadOptions,
-    machine: QuickJsMachine,
-    release: (machine: QuickJsMachine) => void,
-  ) {
-    this.source = source;
-    this.options = options;
-    this.machine = machine;
-    this.release = release;
-  }
+    private readonly source: string,
+    private readonly options: LoadOptions,
+    private machine: QuickJsMachine | undefined,
+    private readonly release: (machine: QuickJsMachine) => void,
+  ) {}
 
   get usage() {
     // Looking for the peak means reading memory, so it is done when somebody asks and not after every turn.
@@ -102,7 +90,7 @@ class WasmAgent implements AgentInstance {
     return { fuel: this.fuel, peakMemoryBytes: this.peakMemoryBytes ?? 0 };
   }
 
-  async init(config: unknown, fuel: number): Promise<Done | Fault> {
+  async init(config: unknown, fuel: number): Promise<Completion | Fault> {
     const answer = this.run(fuel, (machine) => this.bootIn(machine) ?? this.invoke(machine, 'init', config));
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
   }
@@ -119,7 +107,7 @@ class WasmAgent implements AgentInstance {
     return { kind: 'reply', value: JSON.parse(answer.text), fuel: answer.fuel };
   }
 
-  async onResult(result: unknown, fuel: number): Promise<Done | Fault> {
+  async onResult(result: unknown, fuel: number): Promise<Completion | Fault> {
     const answer = this.run(fuel, (machine) => this.invoke(machine, 'onResult', result));
     return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
   }
@@ -182,15 +170,12 @@ class WasmAgent implements AgentInstance {
   }
 
   private bootIn(machine: QuickJsMachine): Trouble | undefined {
-    const { limits, seed, seat } = this.options;
-    const sourceBytes = Buffer.byteLength(this.source);
-    if (sourceBytes > limits.sourceBytes) {
-      return trouble('source_too_large', `the source has ${sourceBytes} bytes, ${limits.sourceBytes} are allowed`);
-    }
+    const { limits } = this.options;
+    const tooLarge = sourceTooLarge(this.source, limits);
+    if (tooLarge) return tooLarge;
     const { context, runtime } = machine;
     runtime.setMaxStackSize(limits.stackBytes);
-    const digest = createHash('sha256').update(`${seed}\n${seat}`).digest();
-    const words = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
+    const { words } = randomStart(this.options);
     machine.call('start', ...[...words, limits.replyBytes, limits.logBytes].map((value) => context.newNumber(value)));
 
     const found = this.evaluate(machine);
@@ -280,7 +265,7 @@ class WasmAgent implements AgentInstance {
     switch (answer[0]) {
       case 'R': {
         if (Buffer.byteLength(body) > replyBytes) return trouble('reply_too_large', `more than ${replyBytes} bytes`);
-        return isJson(body) ? body : trouble('bad_reply', 'the reply is not JSON');
+        return jsonOf(body) === undefined ? trouble('bad_reply', 'the reply is not JSON') : body;
       }
       case 'L':
         return trouble('reply_too_large', `the reply has ${body} characters, ${replyBytes} bytes are allowed`);
@@ -318,15 +303,6 @@ class WasmAgent implements AgentInstance {
   }
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** The driver that works on every system: QuickJS in WebAssembly, deterministic to the byte. */
 export class WasmDriver implements Driver {
   readonly name = driverName;
@@ -358,7 +334,7 @@ export class WasmDriver implements Driver {
   }
 
   private async open(source: string, options: LoadOptions): Promise<WasmAgent> {
-    if (options.door) throw noEgress();
+    if (options.endpoint) throw noEgress();
     const { memoryBytes } = options.limits;
     const index = this.idle.findIndex((machine) => machine.memoryBytes === memoryBytes);
     const machine = this.idle.splice(index, index < 0 ? 0 : 1)[0] ?? (await QuickJsMachine.create(memoryBytes));

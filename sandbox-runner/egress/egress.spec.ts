@@ -39,7 +39,7 @@ async function proxyFor({ allow, caps = {}, resolve = here }: Opening) {
   closers.push(() => egress.close(), opened.close);
   const say = (text: string | Buffer, wait: RegExp | 'end' = 'end'): Promise<string> =>
     new Promise((resolve, reject) => {
-      const socket = connect(opened.door.socket);
+      const socket = connect(opened.endpoint.socket);
       let heard = '';
       const done = () => {
         socket.destroy();
@@ -121,7 +121,7 @@ describe('the proxy', () => {
       allow: [{ host: 'upstream.test', port: up.port, allowPrivate: true }],
     });
     const answer = await new Promise<string>((resolve, reject) => {
-      const socket = connect(opened.door.socket);
+      const socket = connect(opened.endpoint.socket);
       socket.write(`CONNECT upstream.test:${up.port} HTTP/1.1\r\nHost: upstream.test\r\n\r\n`);
       socket.once('data', (head) => {
         expect(head.toString()).toBe('HTTP/1.1 200 Connection Established\r\n\r\n');
@@ -256,14 +256,14 @@ describe('the end of a match', () => {
       say('GET http://upstream.test/ HTT'),
     ];
     // Refused, and still holding its end of the line.
-    const clinging = connect({ path: opened.door.socket, allowHalfOpen: true }).on('error', () => {});
+    const clinging = connect({ path: opened.endpoint.socket, allowHalfOpen: true }).on('error', () => {});
     clinging.write('CONNECT other.test:443 HTTP/1.1\r\n\r\n');
     await vi.waitFor(() => expect(up.requests).toHaveLength(1));
     await vi.waitFor(() => expect(entries).toMatchObject([{ code: 'EGRESS.HOST_REFUSED' }]));
     await opened.close();
     await Promise.all(waiting);
     await vi.waitFor(() => expect(entries).toHaveLength(3));
-    expect(existsSync(opened.door.socket)).toBe(false);
+    expect(existsSync(opened.endpoint.socket)).toBe(false);
     clinging.destroy();
   });
 });
@@ -346,7 +346,7 @@ describe('whoever breaks off', () => {
     const tunnel = `CONNECT upstream.test:${up.port} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n`;
     for (const text of [post, tunnel]) {
       for (let length = 0; length <= text.length; length += 3) {
-        const socket = connect(opened.door.socket).on('error', () => {});
+        const socket = connect(opened.endpoint.socket).on('error', () => {});
         await new Promise<void>((resolve) => socket.write(text.slice(0, length), () => resolve()));
         if (length % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 2));
         socket.destroy();
@@ -444,12 +444,12 @@ describe('the caps', () => {
     // The log ends with the first that is too many.
     expect(entries.map(({ code }) => code)).toEqual(['EGRESS.HEADERS_TOO_LARGE', '', '', 'EGRESS.TOO_MANY_REQUESTS']);
     const crowd = await proxyFor({ allow: [{ host: 'upstream.test', allowPrivate: true }], caps: { connections: 2 } });
-    const held = [1, 2].map(() => connect(crowd.opened.door.socket));
+    const held = [1, 2].map(() => connect(crowd.opened.endpoint.socket));
     await Promise.all(held.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
     expect(await crowd.say(get(url))).toBe('');
     expect(crowd.entries).toMatchObject([{ verdict: 'refused', code: 'EGRESS.TOO_MANY_CONNECTIONS' }]);
     for (const socket of held) socket.destroy();
-    expect(statSync(opened.door.socket).mode & 0o777).toBe(0o600);
+    expect(statSync(opened.endpoint.socket).mode & 0o777).toBe(0o600);
   });
 });
 
@@ -514,7 +514,7 @@ describe('secrets', () => {
       closers.push(() => egress.close(), opened.close);
       const answer = await new Promise<string>((resolve) => {
         let text = '';
-        connect(opened.door.socket, function (this: Socket) {
+        connect(opened.endpoint.socket, function (this: Socket) {
           this.write(get(`http://${host}:${up.port}/`));
         })
           .on('data', (chunk) => {

@@ -12,7 +12,7 @@ import type { EgressPolicy, Grant } from './policy.js';
 import { EgressProxy } from './proxy.js';
 import type { Resolve } from './target.js';
 
-export interface EgressPorts {
+interface EgressPorts {
   readonly resolve?: Resolve;
   readonly nowMs?: () => number;
   readonly onEntry?: (entry: EgressEntry) => void;
@@ -25,15 +25,16 @@ type Play = (job: MatchJob, onProgress?: (progress: Progress) => void) => Promis
  * closes it with the match. Names, certificates and secrets are this process's; a sandbox gets a socket, and no more.
  */
 export class Egress {
-  private readonly policy: EgressPolicy;
   private readonly resolve: Resolve;
   private readonly nowMs: () => number;
   private readonly onEntry: (entry: EgressEntry) => void;
   private readonly authorities: readonly string[];
   private folder: string | undefined;
 
-  constructor(policy: EgressPolicy, ports: EgressPorts = {}) {
-    this.policy = policy;
+  constructor(
+    private readonly policy: EgressPolicy,
+    ports: EgressPorts = {},
+  ) {
     this.resolve = ports.resolve ?? ((host) => lookup(host, { all: true, verbatim: true }));
     this.nowMs = ports.nowMs ?? (() => performance.now());
     this.onEntry = ports.onEntry ?? (() => {});
@@ -48,8 +49,8 @@ export class Egress {
     const guests = job.agents.map((agent, seat) => ({ agent, seat, grant: grants[seat] }));
     if (guests.some(({ agent, grant }) => grant && (agent.runtime ?? 'javascript') === 'javascript')) throw noEgress();
     const accounts = guests.map(({ grant }) => (grant ? new Account() : undefined));
-    const doors: (Awaited<ReturnType<Egress['open']>> | undefined)[] = [];
-    const closeAll = () => Promise.all(doors.map((door) => door?.close()));
+    const endpoints: (Awaited<ReturnType<Egress['open']>> | undefined)[] = [];
+    const closeAll = () => Promise.all(endpoints.map((endpoint) => endpoint?.close()));
     try {
       for (const { agent, seat, grant } of guests) {
         const caller = { matchId: job.matchId, seat, agentId: agent.agentId ?? '' };
@@ -57,9 +58,9 @@ export class Egress {
           accounts[seat]?.add(entry);
           onProgress?.({ kind: 'log', seat, text: `${entryLine(entry)}\n` });
         };
-        doors.push(grant && (await this.open(caller, grant, heard)));
+        endpoints.push(grant && (await this.open(caller, grant, heard)));
       }
-      const agents = job.agents.map((agent, seat) => ({ ...agent, door: doors[seat]?.door }));
+      const agents = job.agents.map((agent, seat) => ({ ...agent, endpoint: endpoints[seat]?.endpoint }));
       const limits = { ...this.policy.limits, ...job.limits };
       const record = await play({ ...job, agents, limits }, onProgress);
       // What is still under way is cut off now, so that it is in the sums.
@@ -97,7 +98,7 @@ export class Egress {
       await proxy.close();
       rmSync(socket, { force: true });
     };
-    return { door: { socket, authorities: join(folder, 'authorities.pem') }, close };
+    return { endpoint: { socket, authorities: join(folder, 'authorities.pem') }, close };
   }
 
   close(): void {

@@ -54,19 +54,9 @@ export class Account {
 }
 
 /** @example entryLine(entry) // 'egress GET api.example.com:443/v1/chat allowed 200, 512 B out, 2048 B in, 130 ms' */
-export function entryLine({
-  method,
-  host,
-  port,
-  path,
-  verdict,
-  code,
-  status,
-  bytesIn,
-  bytesOut,
-  durationMs,
-}: EgressEntry) {
+export function entryLine(entry: EgressEntry) {
+  const { method, host, port, path, verdict, code, status } = entry;
   const what = host === '' ? 'something unreadable' : `${method} ${host}:${port}${path}`;
   const how = `${verdict} ${status}${code ? ` ${code}` : ''}`;
-  return cleanDetail(`egress ${what} ${how}, ${bytesOut} B out, ${bytesIn} B in, ${durationMs} ms`);
+  return cleanDetail(`egress ${what} ${how}, ${entry.bytesOut} B out, ${entry.bytesIn} B in, ${entry.durationMs} ms`);
 }

@@ -4,69 +4,23 @@ import { z } from 'zod';
 import { AgonError } from '../../services/kernel/index.js';
 import { type Limits, limitsFrom } from '../limits.js';
 
-/** What one agent may reach, and how much of it. Whatever is not written here is refused. */
-export interface Grant {
-  readonly allow: readonly Rule[];
-  readonly caps: Caps;
-}
-
-/** One place that may be reached. */
-export interface Rule {
-  /** A name, or `*.` and a name for all that is below it. Never an address: names are what people can judge. */
-  readonly host: string;
-  readonly port: number;
-  /** For requests that the proxy can read. With one of these, or with `upgrade`, the host gets no tunnel. */
-  readonly methods?: readonly string[] | undefined;
-  readonly paths?: readonly string[] | undefined;
-  /** The agent asks in the clear, on the loopback device; the proxy speaks TLS to the host. */
-  readonly upgrade?: 'https' | undefined;
-  /** Set by the proxy on every request, in place of what the agent sent; `{{secret:NAME}}` is filled in there. */
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** For hosts of one's own network: lifts the ban on loopback and private addresses, and on no others. */
-  readonly allowPrivate?: boolean | undefined;
-}
-
-/** Per agent and match. */
-export interface Caps {
-  readonly requests: number;
-  readonly connections: number;
-  /** Both counted on the wire to the upstream: out is what was sent there, in is what came back. */
-  readonly bytesOut: number;
-  readonly bytesIn: number;
-  readonly headerBytes: number;
-  /** For the head of a request to arrive. */
-  readonly headMs: number;
-  readonly connectMs: number;
-  readonly idleMs: number;
-  /** For one request, or one tunnel, from its first byte to its last. */
-  readonly totalMs: number;
-}
-
-export interface EgressPolicy {
-  readonly agents: Readonly<Record<string, Grant>>;
-  /** Values by name. They stay in the process of the runner. */
-  readonly secrets: ReadonlyMap<string, string>;
-  /** PEM texts, trusted beside those that everybody trusts. */
-  readonly authorities: readonly string[];
-  /** For matches in which somebody was granted egress: an answer from afar takes longer than a thought. */
-  readonly limits: Partial<Limits>;
-  /** A file that gets every request as a line of JSON. */
-  readonly logFile?: string | undefined;
-}
-
 const KiB = 1024;
 const MiB = 1024 * KiB;
 const whole = (min: number, max: number) => z.number().int().min(min).max(max);
 
+/** Per agent and match. */
 const caps = z.strictObject({
   requests: whole(1, 100_000).default(200),
   connections: whole(1, 256).default(8),
+  /** Both counted on the wire to the upstream: out is what was sent there, in is what came back. */
   bytesOut: whole(1 * KiB, 1024 * MiB).default(1 * MiB),
   bytesIn: whole(1 * KiB, 1024 * MiB).default(16 * MiB),
   headerBytes: whole(1 * KiB, 64 * KiB).default(16 * KiB),
+  /** For the head of a request to arrive. */
   headMs: whole(50, 60_000).default(5_000),
   connectMs: whole(50, 60_000).default(5_000),
   idleMs: whole(50, 600_000).default(30_000),
+  /** For one request, or one tunnel, from its first byte to its last. */
   totalMs: whole(50, 3_600_000).default(60_000),
 });
 
@@ -74,6 +28,7 @@ const label = '[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?';
 const name = new RegExp(`^(\\*\\.)?${label}(\\.${label})*$`);
 /** The last part of a name is never a number, and an address always ends in one. */
 const isAddress = (host: string): boolean => /(^|\.)(\d+|0x[0-9a-f]*)$/.test(host);
+/** A name, or `*.` and a name for all that is below it. Never an address: names are what people can judge. */
 const host = z
   .string()
   .max(253)
@@ -85,10 +40,12 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const framing = /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|upgrade|expect|proxy-.*)$/i;
 const secretMark = /\{\{secret:([A-Za-z0-9_]+)\}\}/g;
 
+/** One place that may be reached. */
 const rule = z
   .strictObject({
     host,
     port: whole(1, 65_535).default(443),
+    /** For requests that the proxy can read. With one of these, or with `upgrade`, the host gets no tunnel. */
     methods: z
       .array(z.string().regex(/^[A-Z]+$/, 'is no method, such as GET'))
       .min(1)
@@ -97,13 +54,16 @@ const rule = z
       .array(z.string().regex(/^\/[\x21-\x7e]*$/, 'is no path that starts with /'))
       .min(1)
       .optional(),
+    /** The agent asks in the clear, on the loopback device; the proxy speaks TLS to the host. */
     upgrade: z.literal('https').optional(),
+    /** Set by the proxy on every request, in place of what the agent sent; `{{secret:NAME}}` is filled in there. */
     headers: z
       .record(z.string(), z.string().regex(/^[\x20-\x7e]*$/, 'has characters that no header may have'))
       .refine((headers) => Object.keys(headers).every((key) => token.test(key) && !framing.test(key)), {
         message: 'have a name that is none, or that is set by the proxy itself',
       })
       .optional(),
+    /** For hosts of one's own network: lifts the ban on loopback and private addresses, and on no others. */
     allowPrivate: z.boolean().optional(),
   })
   .refine((each) => each.headers === undefined || each.upgrade === 'https', {
@@ -111,18 +71,31 @@ const rule = z
     message: 'are only set on requests that the proxy makes itself over TLS: add "upgrade": "https"',
   });
 
+export type Rule = z.output<typeof rule>;
+
+/** What one agent may reach, and how much of it. Whatever is not written here is refused. */
+const grant = z.strictObject({ allow: z.array(rule).min(1).max(64), caps: caps.prefault({}) });
+export type Grant = z.output<typeof grant>;
+
 const secret = z.union([z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })]);
 
 const policy = z.strictObject({
-  agents: z.record(
-    z.string().min(1).max(80),
-    z.strictObject({ allow: z.array(rule).min(1).max(64), caps: caps.prefault({}) }),
-  ),
+  agents: z.record(z.string().min(1).max(80), grant),
   secrets: z.record(z.string().regex(/^[A-Za-z0-9_]+$/), secret).default({}),
+  /** Files in PEM, trusted beside those that everybody trusts. */
   authorities: z.array(z.string().min(1)).default([]),
+  /** For matches in which somebody was granted egress: an answer from afar takes longer than a thought. */
   limits: z.record(z.string(), z.number()).default({}),
+  /** Gets every request as a line of JSON. */
   logFile: z.string().min(1).optional(),
 });
+
+/** A policy that was checked, with what the files that it names hold. */
+export interface EgressPolicy extends Pick<z.output<typeof policy>, 'agents' | 'authorities' | 'logFile'> {
+  /** Values by name. They stay in the process of the runner. */
+  readonly secrets: ReadonlyMap<string, string>;
+  readonly limits: Partial<Limits>;
+}
 
 const bad = (message: string, details: Record<string, unknown> = {}): AgonError =>
   new AgonError('EGRESS.BAD_POLICY', message, details);

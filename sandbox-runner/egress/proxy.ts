@@ -12,9 +12,9 @@ import { connect as tlsConnect } from 'node:tls';
 import type { Caller, EgressEntry } from './log.js';
 import { assertFraming, blot, blotting, endToEnd, explain, explained, gone, refusalOf, tooSlow } from './message.js';
 import { fillSecrets, type Grant, type Rule } from './policy.js';
-import { addressOf, Refusal, type Resolve, ruleFor, type Wanted, wantedOf } from './target.js';
+import { addressOf, Refusal, type RequestTarget, type Resolve, ruleFor, wantedOf } from './target.js';
 
-export interface ProxyOptions {
+interface ProxyOptions {
   readonly caller: Caller;
   readonly grant: Grant;
   readonly secrets: ReadonlyMap<string, string>;
@@ -26,7 +26,7 @@ export interface ProxyOptions {
 
 /** What is known of one request while it lasts. */
 class Visit {
-  wanted: Wanted | undefined;
+  wanted: RequestTarget | undefined;
   /** The connection to the upstream below any TLS, where bytes are counted. */
   wire: Socket | undefined;
   /** Fires with the first thing that went wrong: all that breaks because of it is no cause of its own. */
@@ -62,7 +62,6 @@ class Visit {
  * resolves names itself, connects only to what its grant allows, follows no redirect, and counts and logs all of it.
  */
 export class EgressProxy {
-  private readonly options: ProxyOptions;
   private readonly server: Server;
   private readonly visits = new Set<Visit>();
   private readonly sockets = new Set<Socket>();
@@ -71,8 +70,7 @@ export class EgressProxy {
   private endedIn = 0;
   private endedOut = 0;
 
-  private constructor(options: ProxyOptions) {
-    this.options = options;
+  private constructor(private readonly options: ProxyOptions) {
     this.secretForms = [...options.secrets.values()]
       .flatMap((value) => [value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value), btoa(value)])
       .map((form) => Buffer.from(form, 'latin1'));
@@ -164,7 +162,7 @@ export class EgressProxy {
   private async reach(
     visit: Visit,
     request: IncomingMessage,
-  ): Promise<{ rule: Rule; upstream: Socket; target: Wanted }> {
+  ): Promise<{ rule: Rule; upstream: Socket; target: RequestTarget }> {
     const { grant, resolve, authorities } = this.options;
     const { requests, connectMs, totalMs } = grant.caps;
     const { signal } = visit.abort;
@@ -243,7 +241,7 @@ export class EgressProxy {
     visit: Visit,
     rule: Rule,
     upstream: Socket,
-    target: Wanted,
+    target: RequestTarget,
     request: IncomingMessage,
   ): Promise<IncomingMessage> {
     const { caps } = this.options.grant;

@@ -98,7 +98,7 @@ describe.skipIf(why !== undefined)(`egress from real sandboxes${why ? ` (${why})
   /** Plays one match, and returns its record, what each seat printed, and what was logged. */
   async function play(agents: readonly MatchAgent[], policy?: object) {
     const entries: EgressEntry[] = [];
-    const doors = new Set<string>();
+    const endpoints = new Set<string>();
     const logFile = join(folder, 'egress.log');
     rmSync(logFile, { force: true });
     const whole = {
@@ -117,7 +117,7 @@ describe.skipIf(why !== undefined)(`egress from real sandboxes${why ? ` (${why})
       const open = egress.open.bind(egress);
       egress.open = async (...args) => {
         const opened = await open(...args);
-        doors.add(opened.door.socket);
+        endpoints.add(opened.endpoint.socket);
         return opened;
       };
     }
@@ -132,7 +132,7 @@ describe.skipIf(why !== undefined)(`egress from real sandboxes${why ? ` (${why})
     const answers = (seat: number): [number, string][] =>
       JSON.parse(/^\[.*\]$/m.exec(printed[seat] ?? '')?.[0] ?? 'null');
     const log = existsSync(logFile) ? readFileSync(logFile, 'utf8') : '';
-    return { record, printed, answers, entries, doors, log };
+    return { record, printed, answers, entries, endpoints, log };
   }
 
   it.each(languages)('is off by default: %s has no socket to try with', async (language) => {
@@ -150,7 +150,7 @@ describe.skipIf(why !== undefined)(`egress from real sandboxes${why ? ` (${why})
       'http://169.254.169.254/',
     ];
     const seats = [agent('python', 'ada.py', urls), agent('node', 'bob.js', urls)];
-    const { record, answers, entries, printed, doors, log } = await play(seats, {
+    const { record, answers, entries, printed, endpoints, log } = await play(seats, {
       agents: {
         'ada.py': { allow: [{ host: 'upstream.test', port: plain.port, allowPrivate: true }] },
         'bob.js': { allow: [{ host: '*.test', port: secure.port, allowPrivate: true }] },
@@ -206,8 +206,8 @@ describe.skipIf(why !== undefined)(`egress from real sandboxes${why ? ` (${why})
         .map((line) => JSON.parse(line)),
     ).toEqual(entries);
     // The proxies end with the match.
-    expect(doors.size).toBe(2);
-    for (const socket of doors) expect(existsSync(socket)).toBe(false);
+    expect(endpoints.size).toBe(2);
+    for (const socket of endpoints) expect(existsSync(socket)).toBe(false);
   });
 
   it.each(languages)('gives a secret to the upstream, and no sight of it to %s', async (language) => {
@@ -264,13 +264,13 @@ console.log('SEEN ' + JSON.stringify(seen).slice(0, 100) + ' ' + (JSON.stringify
       code: 'EGRESS.NOT_WITH_DRIVER',
       message: expect.stringContaining('deterministic'),
     });
-    const door = { socket: join(folder, 'none.sock'), authorities: certificateFile };
-    const options = { seed: 's', seat: 0, limits: limitsFrom(), door };
+    const endpoint = { socket: join(folder, 'none.sock'), authorities: certificateFile };
+    const options = { seed: 's', seat: 0, limits: limitsFrom(), endpoint };
     await expect(new WasmDriver().load('', options)).rejects.toMatchObject({ code: 'EGRESS.NOT_WITH_DRIVER' });
     const script = 'echo ready >&4; while read -r token verb body <&3; do echo "$token Rnull" >&4; done';
     const shell = await ProcessDriver.open(await executable('shell', '1', ['/bin/sh', '-c', script]));
     await expect(shell.load('', options)).rejects.toMatchObject({ code: 'EGRESS.NOT_WITH_DRIVER' });
     await shell.close();
-    expect(dirname(door.socket)).toBe(folder);
+    expect(dirname(endpoint.socket)).toBe(folder);
   });
 });

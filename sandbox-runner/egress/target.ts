@@ -3,7 +3,7 @@ import { AgonError } from '../../services/kernel/index.js';
 import type { Grant, Rule } from './policy.js';
 
 /** What an agent asks for, as far as the proxy can see: of a tunnel it sees no more than where it leads. */
-export interface Wanted {
+export interface RequestTarget {
   readonly host: string;
   readonly port: number;
   readonly tunnel: boolean;
@@ -15,11 +15,12 @@ export interface Wanted {
 
 /** Why the proxy does not do what it was asked to; `status` is what the agent gets to see of it. */
 export class Refusal extends AgonError {
-  readonly status: number;
-
-  constructor(code: string, status: number, message: string) {
+  constructor(
+    code: string,
+    readonly status: number,
+    message: string,
+  ) {
     super(`EGRESS.${code}`, message);
-    this.status = status;
   }
 }
 
@@ -32,7 +33,7 @@ const badTarget = (text: string): Refusal =>
  * Reads the target of a request: `host:port` of a CONNECT, or the absolute address of any other. The parser is the one
  * that browsers use, so an address in disguise (0x7f.1, 2130706433) shows itself as one.
  */
-export function wantedOf(method: string, target: string): Wanted {
+export function wantedOf(method: string, target: string): RequestTarget {
   const tunnel = method === 'CONNECT';
   if (tunnel ? !/^[^/?#@\\\s]+:\d{1,5}$/.test(target) : !/^https?:\/\/[^/?#@\\\s]+([/?]|$)/i.test(target)) {
     throw badTarget(target);
@@ -53,7 +54,7 @@ const fits = (rule: Rule, host: string): boolean =>
   rule.host.startsWith('*.') ? host.endsWith(rule.host.slice(1)) : host === rule.host;
 
 /** A request in the clear that is to be upgraded may leave the port out, since the rule has it. */
-const atPort = (rule: Rule, { port, secure }: Wanted): boolean =>
+const atPort = (rule: Rule, { port, secure }: RequestTarget): boolean =>
   port === rule.port || (rule.upgrade === 'https' && !secure && port === 80);
 
 /** A prefix ends where a part of the path ends: /v1 is the start of /v1/chat, and not of /v10. */
@@ -67,7 +68,7 @@ const onlyPlain = ({ methods, paths, upgrade }: Rule): boolean =>
   methods !== undefined || paths !== undefined || upgrade !== undefined;
 
 /** The rule that lets a request through, or the reason why none does. The reasons are asked for in this order. */
-export function ruleFor({ allow }: Grant, wanted: Wanted): Rule {
+export function ruleFor({ allow }: Grant, wanted: RequestTarget): Rule {
   const { host, port, tunnel, method, path, secure } = wanted;
   if (isIP(host.replace(/^\[|\]$/g, '')) > 0)
     throw refuse('ADDRESS_REFUSED', `${host} is an address; ask for a host by its name.`);
@@ -103,7 +104,7 @@ export function ruleFor({ allow }: Grant, wanted: Wanted): Rule {
   return left[0] as Rule;
 }
 
-export interface Address {
+interface Address {
   readonly address: string;
   readonly family: number;
 }

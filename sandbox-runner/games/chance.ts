@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 /** A source of chance for the setup of a game. It is used up as it goes, so it never becomes part of a state. */
-export interface Chance {
+interface Chance {
   /** Evenly from 0 up to, and not including, `bound`. */
   below(bound: number): number;
   shuffled<T>(items: readonly T[]): T[];

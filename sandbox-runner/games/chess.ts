@@ -6,7 +6,7 @@ import { circle, ink, muted, path, picture, rect, tag, text } from './svg.js';
  * The rules are those of the chess.js library. A state is plain data; a board of the library is made from it for each
  * question and thrown away, because such a board changes in place.
  */
-export interface ChessState {
+interface ChessState {
   readonly fen: string;
   /** Every move so far, in UCI: e2e4, e7e8q, and castling as the king's move, e1g1. */
   readonly history: readonly string[];
@@ -25,7 +25,7 @@ type Ending =
   | 'fifty_moves'
   | 'move_limit';
 
-export interface ChessObservation extends Observation {
+interface ChessObservation extends Observation {
   /** The position in Forsyth-Edwards notation. */
   readonly board: string;
   readonly colour: 'white' | 'black';

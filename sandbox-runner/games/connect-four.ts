@@ -15,14 +15,14 @@ const columns = 7;
 const rows = 6;
 
 /** `board[column]` lists the marks of that column from the bottom up; a column grows and never has holes. */
-export interface ConnectFour {
+interface ConnectFour {
   readonly board: readonly (readonly ('X' | 'O')[])[];
   readonly played: number;
   /** The last column played, or -1: only a line through it can have ended the game. */
   readonly last: number;
 }
 
-export interface ConnectFourObservation extends Observation {
+interface ConnectFourObservation extends Observation {
   /** Rows from the top down, as a person sees the board: `board[5][3]` is the bottom of the middle column. */
   readonly board: readonly (readonly Cell[])[];
   readonly mark: 'X' | 'O';

@@ -6,7 +6,7 @@ import { leducHoldem } from './leduc-holdem.js';
 import { prisoners } from './prisoners.js';
 import { ticTacToe } from './tic-tac-toe.js';
 
-export { type Action, assertSeats, type Cell, type Game, isLegal, type Observation, type Outcome } from './game.js';
+export { type Action, assertSeats, type Game, isLegal, type Observation, type Outcome } from './game.js';
 export { chess, connectFour, leducHoldem, prisoners, ticTacToe };
 
 /**

@@ -16,7 +16,7 @@ interface Hand {
 }
 
 /** A hand that is over, with the cards that nobody was made to show hidden from the other seat by `observe`. */
-interface Finished {
+interface HandResult {
   readonly moves: Hand['moves'];
   readonly shown: boolean;
   readonly publicSeen: boolean;
@@ -28,7 +28,7 @@ export interface Leduc {
   /** For every hand of the match: the card of seat 0, the card of seat 1, the public card. Decided by the seed. */
   readonly deals: readonly (readonly [Card, Card, Card])[];
   readonly hand: Hand;
-  readonly finished: readonly Finished[];
+  readonly finished: readonly HandResult[];
   /** Chips that each seat has, with nothing of the hand in play taken off. */
   readonly stacks: readonly [number, number];
   readonly played: number;
@@ -103,7 +103,7 @@ function finish(state: Leduc, hand: Hand, folded: number | undefined): Leduc {
   const [one, other, shared] = dealOf(state, state.finished.length);
   const difference = folded === undefined ? strength(one, shared) - strength(other, shared) : folded === 0 ? -1 : 1;
   const gain = difference > 0 ? hand.paid[1] : difference < 0 ? -hand.paid[0] : 0;
-  const result: Finished = {
+  const result: HandResult = {
     moves: hand.moves,
     shown: folded === undefined,
     publicSeen: hand.round === 1,

@@ -3,7 +3,7 @@ import { byShare, type Game, illegal, type Observation } from './game.js';
 import { ink, muted, picture, rect, seatColour, text } from './svg.js';
 
 /** To cooperate or to defect. */
-export type Choice = 'C' | 'D';
+type Choice = 'C' | 'D';
 /** One choice for each opponent, in the order of their seats. */
 export type Choices = Choice[];
 
@@ -18,7 +18,7 @@ export interface Prisoners {
   readonly points: readonly number[];
 }
 
-export interface PrisonersObservation extends Observation {
+interface PrisonersObservation extends Observation {
   /** Counts from 1. */
   readonly round: number;
   /** The seats of the opponents: the n-th choice of an action is for the n-th of them. */

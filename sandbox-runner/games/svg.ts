@@ -1,21 +1,12 @@
 /** Drawing for the games' pictures. Everything is plain SVG text; nothing in it ever comes from an agent. */
 
 /** By seat, and far enough apart to be told from each other, also by those who do not see red and green alike. */
-export const seatColours = [
-  '#2f6fde',
-  '#e8663d',
-  '#2a9d7c',
-  '#b4499b',
-  '#d9a21b',
-  '#5a6ad0',
-  '#8a5a3c',
-  '#5b6b7b',
-] as const;
+const seatColours = ['#2f6fde', '#e8663d', '#2a9d7c', '#b4499b', '#d9a21b', '#5a6ad0', '#8a5a3c', '#5b6b7b'] as const;
 
 export const seatColour = (seat: number): string => seatColours[seat % seatColours.length] ?? seatColours[0];
 
 export const ink = '#1c2733';
-export const paper = '#f6f4ef';
+const paper = '#f6f4ef';
 export const muted = '#7b8794';
 
 type Attributes = Readonly<Record<string, string | number>>;

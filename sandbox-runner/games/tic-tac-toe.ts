@@ -12,12 +12,12 @@ import {
 import { circle, muted, path, picture, rect, seatColour, text } from './svg.js';
 
 /** Cells are numbered row by row: 0 1 2 / 3 4 5 / 6 7 8. */
-export interface TicTacToe {
+interface TicTacToe {
   readonly board: readonly Cell[];
   readonly played: number;
 }
 
-export interface TicTacToeObservation extends Observation {
+interface TicTacToeObservation extends Observation {
   readonly board: readonly Cell[];
   readonly mark: 'X' | 'O';
 }

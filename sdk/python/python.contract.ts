@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { whyNoPythonSdk } from '../../ops/engines/python-sdk.js';
+import { whyNoPythonSdk } from '../../ops/engines/tools.js';
 import { packageRoot } from '../../services/runtime/package.js';
 
-export { pythonWithSdk } from '../../ops/engines/python-sdk.js';
+export { pythonWithSdk } from '../../ops/engines/tools.js';
 export const sdkFolder = join(packageRoot, 'sdk', 'python');
 export const pythonPath = { PYTHONPATH: sdkFolder, PYTHONDONTWRITEBYTECODE: '1' };
 

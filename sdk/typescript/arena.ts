@@ -11,7 +11,7 @@ import { arenaError } from './errors.js';
 import { namingNoAddress } from './tls.js';
 
 export interface ArenaOptions {
-  /** host:port of the arena's door for agents. */
+  /** host:port of the arena's server for agents. */
   readonly arena: string;
   /** An API key: `agon apikey create` shows one. */
   readonly key: string;

@@ -9,7 +9,7 @@ import type {
 } from '../../sandbox-runner/games/index.js';
 
 /** What a game's own file says that its agents see, with its name and its actions told exactly. */
-type Seen<Name extends string, Rules> =
+type ObservationOf<Name extends string, Rules> =
   Rules extends Game<infer _State, infer Action, infer Saw extends Observation>
     ? Omit<Saw, 'game' | 'legal'> & {
         readonly game: Name;
@@ -20,11 +20,11 @@ type Seen<Name extends string, Rules> =
 
 /** What an agent sees on its turn, by game. */
 export interface Observations {
-  'tic-tac-toe': Seen<'tic-tac-toe', typeof ticTacToe>;
-  'connect-four': Seen<'connect-four', typeof connectFour>;
-  'leduc-holdem': Seen<'leduc-holdem', typeof leducHoldem>;
-  chess: Seen<'chess', typeof chess>;
-  prisoners: Seen<'prisoners', typeof prisoners>;
+  'tic-tac-toe': ObservationOf<'tic-tac-toe', typeof ticTacToe>;
+  'connect-four': ObservationOf<'connect-four', typeof connectFour>;
+  'leduc-holdem': ObservationOf<'leduc-holdem', typeof leducHoldem>;
+  chess: ObservationOf<'chess', typeof chess>;
+  prisoners: ObservationOf<'prisoners', typeof prisoners>;
 }
 
 export type GameName = keyof Observations;

@@ -14,16 +14,8 @@ import { Arena, type ArenaOptions, type QueueRequest } from './arena.js';
 import { ArenaError, arenaError } from './errors.js';
 import type { Actions, GameName, Observations } from './games.js';
 
-/** What is known about the turn besides the observation. */
-export interface Turn {
-  readonly matchId: string;
-  readonly turn: number;
-  readonly seat: number;
-  /** What is left of this turn, and of the bank for the whole match. */
-  readonly turnLeftMs: number;
-  readonly bankLeftMs: number;
-  readonly deadline: string;
-}
+/** What is known about the turn besides the observation; what is left of it, and of the bank for the whole match. */
+export type Turn = Readonly<Omit<Observation, 'observationJson'>>;
 
 /** An action with the agent's reasons, for those who run the arena. */
 export class Decision<Action> {
@@ -83,7 +75,6 @@ interface Thought {
 }
 
 class Player {
-  private readonly options: PlayOptions;
   private readonly arena: Arena;
   private readonly stopping = new AbortController();
   private readonly results = new Map<string, MatchResult>();
@@ -97,8 +88,7 @@ class Player {
   private finish: () => void = () => {};
   private fail: (error: unknown) => void = () => {};
 
-  constructor(options: PlayOptions) {
-    this.options = options;
+  constructor(private readonly options: PlayOptions) {
     this.arena = new Arena(options);
     options.signal?.addEventListener('abort', () => this.stopping.abort(), { once: true });
     if (options.signal?.aborted) this.stopping.abort();

@@ -3,11 +3,14 @@ import { assertSeats, gameNamed, isLegal, type Outcome } from '../../sandbox-run
 import type { Actions, GameName, Observations } from './games.js';
 import { Decision, type Turn } from './player.js';
 
-type Acted<A> = A | Decision<A>;
+type ActionOrDecision<A> = A | Decision<A>;
 
 export interface PracticeOptions<Game extends GameName> {
   readonly game: Game;
-  act(observation: Observations[Game], turn: Turn): Acted<Actions[Game]> | Promise<Acted<Actions[Game]>>;
+  act(
+    observation: Observations[Game],
+    turn: Turn,
+  ): ActionOrDecision<Actions[Game]> | Promise<ActionOrDecision<Actions[Game]>>;
   /** Plays every other seat; at random when left out. */
   opponent?(observation: Observations[Game]): Actions[Game];
   readonly seat?: number;
@@ -57,7 +60,7 @@ export async function practise<Game extends GameName>(options: PracticeOptions<G
     if (ended) return end(ended);
     const onMove = rules.toMove(state);
     const observation = overTheWire(rules.observe(state, onMove)) as Observations[Game];
-    let acted: Acted<Actions[Game]>;
+    let acted: ActionOrDecision<Actions[Game]>;
     if (onMove === seat) {
       const startedMs = performance.now();
       const turn = { matchId: 'practice', turn: turns + 1, seat, turnLeftMs: TIME.turnMs, bankLeftMs, deadline: '' };

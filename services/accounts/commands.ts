@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { type Actor, actsFor, defineCommand, isStaff, type MemberRole, slug, text } from '../kernel/index.js';
+import {
+  type Actor,
+  actsFor,
+  chosen,
+  defineCommand,
+  isStaff,
+  type MemberRole,
+  notChosen,
+  slug,
+  text,
+} from '../kernel/index.js';
 import type { AccountState } from './decider.js';
 import { accountEvents, apiKeyId, factor, memberRole, scopes, secretHash } from './events.js';
 
@@ -12,11 +22,14 @@ export const STAFF = 'staff';
 /** Whoever holds the token in the data folder. No account has this name. */
 export const MACHINE = 'operator';
 
-const displayName = z.string().trim().pipe(text(80, 1));
+const newAccount = {
+  accountId: chosen('name', slug),
+  displayName: chosen('title', z.string().trim().pipe(text(80, 1))),
+};
 
 export class RegisterOwner extends defineCommand({
   type: 'RegisterOwner',
-  data: z.object({ accountId: slug, displayName }),
+  data: z.object(newAccount),
   stream,
   allow: (actor, data) => actsFor(actor, data.accountId),
 }) {}
@@ -24,7 +37,7 @@ export class RegisterOwner extends defineCommand({
 /** An account that several people act for. Whoever founds it owns it. */
 export class RegisterOrganisation extends defineCommand({
   type: 'RegisterOrganisation',
-  data: z.object({ accountId: slug, displayName, founderId: slug }),
+  data: z.object({ ...newAccount, founderId: slug }),
   stream,
   allow: (actor, data) => actsFor(actor, data.founderId, 'owner'),
 }) {}
@@ -38,9 +51,13 @@ export class IssueApiKey extends defineCommand({
   data: z.object({
     accountId: slug,
     keyId: apiKeyId,
-    name: text(80),
+    name: chosen('title', text(80)),
     scopes,
-    agents: z.array(text(80, 3)).min(1).max(32).optional(),
+    agents: z
+      .array(notChosen('names an agent that is there', text(80, 3)))
+      .min(1)
+      .max(32)
+      .optional(),
     secretHash,
   }),
   stream,
@@ -49,7 +66,11 @@ export class IssueApiKey extends defineCommand({
 
 export class RevokeApiKey extends defineCommand({
   type: 'RevokeApiKey',
-  data: z.object({ accountId: slug, keyId: apiKeyId, reason: text(200) }),
+  data: z.object({
+    accountId: slug,
+    keyId: apiKeyId,
+    reason: notChosen('is shown to the account and to staff alone', text(200)),
+  }),
   stream,
   allow: (actor, data) => actsFor(actor, data.accountId, 'operator'),
 }) {}

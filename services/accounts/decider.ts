@@ -31,7 +31,7 @@ export interface AccountState {
 
 /** Keys of one account that are in force at a time. */
 export const KEYS_MAX = 32;
-export const MEMBERS_MAX = 200;
+const MEMBERS_MAX = 200;
 /** Each of them is looked at whenever the member asks for something. */
 export const ORGANISATIONS_MAX = 50;
 /** Keys that were revoked are shown for a while; how many there ever were does not matter to the rest. */

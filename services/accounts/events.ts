@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEvents, type EventOf, memberRoles, slug } from '../kernel/index.js';
+import { chosen, defineEvents, type EventOf, memberRoles, notChosen, slug } from '../kernel/index.js';
 
 /** What a key may do for its owner: play and queue, register and submit agents, or look at matches. */
 export const ownerScopes = ['play', 'submit', 'read'] as const;
@@ -10,6 +10,7 @@ export const secretHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 
 export const memberRole = z.enum(memberRoles);
 export const factor = z.enum(['password', 'totp']);
 const person = { accountId: slug, personId: z.uuid() };
+const issuer = notChosen('is the address of an identity provider', z.string().max(500));
 const joined = { accountId: slug, organisationId: slug };
 
 export const scopes = z.array(z.enum(keyScopes)).min(1).max(keyScopes.length);
@@ -41,16 +42,22 @@ export const accountEvents = defineEvents('accounts', {
     schema: z.object({ accountId: slug, keyId: apiKeyId, reason: z.string().max(200) }),
   },
   /** Somebody can sign in. Who that is stands in the vault, under an id that means nothing once it is emptied. */
-  PersonEnrolled: { version: 1, schema: z.object(person) },
+  PersonEnrolled: { version: 1, schema: z.object({ ...person, accountId: chosen('name', slug) }) },
   PasswordChanged: { version: 1, schema: z.object(person) },
   TotpEnabled: { version: 1, schema: z.object(person) },
   TotpDisabled: { version: 1, schema: z.object(person) },
   /** Who vouches for the person from now on; as whom is in the vault. */
-  IdentityLinked: { version: 1, schema: z.object({ ...person, issuer: z.string().max(500) }) },
-  IdentityUnlinked: { version: 1, schema: z.object({ ...person, issuer: z.string().max(500) }) },
+  IdentityLinked: { version: 1, schema: z.object({ ...person, issuer }) },
+  IdentityUnlinked: { version: 1, schema: z.object({ ...person, issuer }) },
   /** The first of a minute: whoever guesses shall not be able to fill the log. */
   SignInRefused: { version: 1, schema: z.object({ accountId: slug, factor, at: z.iso.datetime() }) },
-  SessionsEnded: { version: 1, schema: z.object({ accountId: slug, reason: z.string().max(200) }) },
+  SessionsEnded: {
+    version: 1,
+    schema: z.object({
+      accountId: slug,
+      reason: notChosen('is shown to the account and to staff alone', z.string().max(200)),
+    }),
+  },
   PersonErased: { version: 1, schema: z.object(person) },
   MemberSet: { version: 1, schema: z.object({ accountId: slug, memberId: slug, role: memberRole }) },
   MemberRemoved: { version: 1, schema: z.object({ accountId: slug, memberId: slug }) },

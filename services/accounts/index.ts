@@ -1,26 +1,17 @@
-export {
-  appointsStaff,
-  ChangePassword,
-  DisableTotp,
-  EnableTotp,
-  EndSessions,
-  EnrolPerson,
-  ErasePerson,
-  IssueApiKey,
-  JoinOrganisation,
-  LeaveOrganisation,
-  LinkIdentity,
-  MACHINE,
-  RefuseSignIn,
-  RegisterOrganisation,
-  RegisterOwner,
-  RemoveMember,
-  RevokeApiKey,
-  SetMember,
-  STAFF,
-  UnlinkIdentity,
-} from './commands.js';
+import { defineContext } from '../kernel/index.js';
+import * as commands from './commands.js';
+import { accountDecider } from './decider.js';
+import { accountEvents } from './events.js';
+
+export * from './commands.js';
 export { type AccountState, type ApiKey, accountDecider, assertJoins } from './decider.js';
 export { type AccountEvent, accountEvents, type KeyScope, keyScopes, ownerScopes } from './events.js';
-export { accounts } from './module.js';
-export { type Identity, type Person, personSchema, type Vault } from './vault.js';
+export * from './vault.js';
+
+export const accounts = defineContext({
+  name: 'accounts',
+  streams: 'account',
+  events: accountEvents,
+  decider: accountDecider,
+  commands,
+});

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Lease } from './lease.js';
+import type { Lease } from '../kernel/index.js';
 
 export const never = new AbortController().signal;
 

@@ -6,9 +6,9 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startRedis, whyNoRedis } from '../../ops/engines/redis.js';
 import { type OwnRedis, ownRedis } from '../../ops/engines/shared.contract.js';
-import { randomIds } from '../kernel/index.js';
+import { type HeldLease, randomIds } from '../kernel/index.js';
 import { leaseContract, never } from './lease.contract.js';
-import { type HeldLease, RedisLease } from './lease.js';
+import { RedisLease } from './lease.js';
 import { until } from './store/subscription.contract.js';
 
 const missing = whyNoRedis();

@@ -1,22 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { Ids } from '../kernel/index.js';
+import type { HeldLease, Ids, Lease } from '../kernel/index.js';
 
-/** A right that one process at a time has, for as long as it keeps it alive. */
-export interface Lease {
-  /** Waits for it. Rejects only when the signal fires. */
-  acquire(signal: AbortSignal): Promise<HeldLease>;
-}
-
-export interface HeldLease {
-  /** Grows with every holder: whoever guards a resource can refuse an older one. */
-  readonly token: number;
-  /** Fires when the lease may have passed to somebody else. */
-  readonly lost: AbortSignal;
-  release(): Promise<void>;
-}
-
-export interface RedisLeaseOptions {
+interface RedisLeaseOptions {
   readonly redis: Redis;
   readonly name: string;
   readonly ids: Ids;

@@ -9,13 +9,13 @@ export interface HttpModerationOptions {
   readonly tell?: (error: unknown) => void;
 }
 
-interface Judged {
+interface Verdict {
   readonly flagged: boolean;
   readonly categories: readonly string[];
 }
 
 const ANSWER_BYTES_MAX = 64 * 1024;
-const UNKNOWN: Judged = { flagged: false, categories: [] };
+const UNKNOWN: Verdict = { flagged: false, categories: [] };
 
 /**
  * Asks a moderation API over HTTP, in the form that most of them understand: `{"input": "..."}` is answered with
@@ -26,7 +26,7 @@ const UNKNOWN: Judged = { flagged: false, categories: [] };
 export class HttpModeration {
   constructor(private readonly options: HttpModerationOptions) {}
 
-  async review({ text }: { readonly text: string }): Promise<Judged> {
+  async review({ text }: { readonly text: string }): Promise<Verdict> {
     const { onFailure, tell = () => {} } = this.options;
     try {
       return await this.ask(text);
@@ -38,7 +38,7 @@ export class HttpModeration {
     }
   }
 
-  private async ask(input: string): Promise<Judged> {
+  private async ask(input: string): Promise<Verdict> {
     const { url, key, timeoutMs } = this.options;
     const response = await fetch(url, {
       method: 'POST',
@@ -52,7 +52,7 @@ export class HttpModeration {
       await response.body?.cancel();
       throw new AgonError('MODERATION.FAILED', `The moderation API answered with ${response.status}.`);
     }
-    return judgedIn(await textOf(response));
+    return verdictIn(await textOf(response));
   }
 }
 
@@ -67,7 +67,7 @@ async function textOf(response: Response): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-function judgedIn(text: string): Judged {
+function verdictIn(text: string): Verdict {
   const [result] = resultsIn(text);
   if (typeof result?.flagged !== 'boolean') {
     throw new AgonError('MODERATION.FAILED', 'The answer of the moderation API was not understood.');

@@ -8,7 +8,7 @@ import {
   type Subscription,
 } from '../kernel/index.js';
 
-export interface RelayOptions {
+interface RelayOptions {
   readonly store: EventStore;
   readonly checkpoints: Checkpoints;
   /** Names the checkpoint. */

@@ -8,7 +8,7 @@ const RETRIES = 2;
 const TOLERANCE_S = 300;
 const PAGE = 100;
 
-export interface StripeOptions {
+interface StripeOptions {
   readonly secretKey: Secret;
   readonly webhookSecret: Secret;
   /** Stripe's own, or one that speaks like it on this machine. */
@@ -237,10 +237,10 @@ function titleOf(order: Order): string {
     : 'Deposit into an Agon wallet';
 }
 
-type Paid = { accountId: string; paymentId: string };
-type Billed = { accountId: string; planId: string; invoiceId: string };
+type PaymentRef = { accountId: string; paymentId: string };
+type PlanInvoice = { accountId: string; planId: string; invoiceId: string };
 /** Whose payment, or whose plan, this is. */
-type Whose = (intent: string | Stripe.PaymentIntent | null) => Promise<Paid | Billed | undefined>;
+type Whose = (intent: string | Stripe.PaymentIntent | null) => Promise<PaymentRef | PlanInvoice | undefined>;
 
 /** One of Stripe's events in our words; undefined for what is none of our business. */
 async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | undefined> {
@@ -288,13 +288,8 @@ async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | und
     }
     case 'customer.subscription.created':
     case 'customer.subscription.updated':
-    case 'customer.subscription.deleted': {
-      const { id: subscriptionId, metadata, status, created: startedS } = event.data.object;
-      const { agon_account: accountId, agon_plan: planId } = metadata;
-      if (!accountId || !planId) return undefined;
-      const stage = { status: stageOf(status), asOfS: event.created, startedS };
-      return { kind: 'plan', accountId, planId, subscriptionId, ...stage };
-    }
+    case 'customer.subscription.deleted':
+      return planNotice(event.data.object, event.created);
     case 'invoice.paid': {
       const { amount_paid: amount, currency } = event.data.object;
       const billed = planBilled(event.data.object);
@@ -318,15 +313,22 @@ async function noticeOf(event: Stripe.Event, whose: Whose): Promise<Notice | und
   }
 }
 
-function planBilled({ id: invoiceId, parent }: Stripe.Invoice): Billed | undefined {
+function planNotice(subscription: Stripe.Subscription, asOfS: number): Notice | undefined {
+  const { id: subscriptionId, metadata, status, created: startedS } = subscription;
+  const { agon_account: accountId, agon_plan: planId } = metadata;
+  if (!accountId || !planId) return undefined;
+  return { kind: 'plan', accountId, planId, subscriptionId, status: stageOf(status), asOfS, startedS };
+}
+
+function planBilled({ id: invoiceId, parent }: Stripe.Invoice): PlanInvoice | undefined {
   const { agon_account: accountId, agon_plan: planId } = parent?.subscription_details?.metadata ?? {};
   return invoiceId && accountId && planId ? { accountId, planId, invoiceId } : undefined;
 }
 
-const claimOf = (owner: Billed, claimId: string, cause: 'refund' | 'dispute', stands: boolean) =>
+const claimOf = (owner: PlanInvoice, claimId: string, cause: 'refund' | 'dispute', stands: boolean) =>
   ({ kind: 'plan-claim', ...owner, claimId, cause, stands }) as const;
 
-function ours(metadata: Stripe.Metadata | null): Paid | undefined {
+function ours(metadata: Stripe.Metadata | null): PaymentRef | undefined {
   const { agon_account: accountId, agon_payment: paymentId } = metadata ?? {};
   return accountId && paymentId ? { accountId, paymentId } : undefined;
 }

@@ -1,11 +1,11 @@
 import { type ClientRequest, request as plain } from 'node:http';
 import { request as secure } from 'node:https';
-import type { Posted } from '../webhooks/index.js';
+import type { PostResult } from '../webhooks/index.js';
 
 /** How long a receiver may take, and how much of its answer is looked at. */
 const LIMITS = { totalMs: 10_000, answerBytes: 16 * 1024 } as const;
 
-export interface PostOptions {
+interface PostOptions {
   /** The address that a host's name stands for, once it is known to be one that may be reached. */
   addressOf(host: string): Promise<{ readonly address: string; readonly family: number }>;
   /** Whether addresses without TLS may be called. */
@@ -18,14 +18,14 @@ export interface PostOptions {
  * checked, so a name cannot lead elsewhere a moment later; redirects are not followed, and an answer is bounded.
  */
 export function webhookPost({ addressOf, allowPlain, limits = LIMITS }: PostOptions) {
-  return async (text: string, headers: Readonly<Record<string, string>>, body: string): Promise<Posted> => {
+  return async (text: string, headers: Readonly<Record<string, string>>, body: string): Promise<PostResult> => {
     const url = new URL(text);
     if (url.protocol !== 'https:' && !allowPlain) return { why: 'the address is not https' };
     const host = url.hostname.replace(/^\[|\]$/g, '');
     try {
       const { address, family } = await addressOf(host);
       const send = url.protocol === 'https:' ? secure : plain;
-      return await new Promise<Posted>((resolve, reject) => {
+      return await new Promise<PostResult>((resolve, reject) => {
         const sending = send(url, {
           method: 'POST',
           headers: { ...headers, 'content-length': Buffer.byteLength(body) },
@@ -49,7 +49,7 @@ export function webhookPost({ addressOf, allowPlain, limits = LIMITS }: PostOpti
 function answered(
   sending: ClientRequest,
   bytesMax: number,
-  resolve: (posted: Posted) => void,
+  resolve: (posted: PostResult) => void,
   reject: (error: Error) => void,
 ): void {
   sending.on('error', reject);

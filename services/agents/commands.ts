@@ -1,23 +1,28 @@
 import { z } from 'zod';
-import { actsFor, agentRuntime, defineCommand, slug, text } from '../kernel/index.js';
+import { actsFor, agentRuntime, chosen, defineCommand, notChosen, slug, text } from '../kernel/index.js';
 import { codeDigest } from './events.js';
 
 const code = { codeDigest, codeBytes: z.int().min(1), runtime: agentRuntime };
-const games = z.array(text(40, 1)).min(1).max(32);
+const games = z
+  .array(notChosen('names a game of the arena', text(40, 1)))
+  .min(1)
+  .max(32);
+const newAgent = { ownerId: slug, name: chosen('name', slug), games };
+const knownName = notChosen('was held to the rules when it was chosen', slug);
 
 /** An agent is known by its owner and its name, so that nobody can take a name twice. */
 export const agentIdOf = (ownerId: string, name: string) => `${ownerId}.${name}`;
 
 export class SubmitAgent extends defineCommand({
   type: 'SubmitAgent',
-  data: z.object({ ownerId: slug, name: slug, games, ...code }),
+  data: z.object({ ...newAgent, ...code }),
   stream: (data) => `agent-${agentIdOf(data.ownerId, data.name)}`,
   allow: (actor, data) => actsFor(actor, data.ownerId),
 }) {}
 
 export class PublishVersion extends defineCommand({
   type: 'PublishVersion',
-  data: z.object({ ownerId: slug, name: slug, ...code }),
+  data: z.object({ ownerId: slug, name: knownName, ...code }),
   stream: (data) => `agent-${agentIdOf(data.ownerId, data.name)}`,
   allow: (actor, data) => actsFor(actor, data.ownerId),
 }) {}
@@ -25,7 +30,7 @@ export class PublishVersion extends defineCommand({
 /** Makes an agent known that plays from outside. */
 export class RegisterExternalAgent extends defineCommand({
   type: 'RegisterExternalAgent',
-  data: z.object({ ownerId: slug, name: slug, games }),
+  data: z.object(newAgent),
   stream: (data) => `agent-${agentIdOf(data.ownerId, data.name)}`,
   allow: (actor, data) => actsFor(actor, data.ownerId),
 }) {}

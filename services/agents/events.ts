@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { agentRuntime, defineEvents, type EventOf, slug } from '../kernel/index.js';
 
-export const agentId = z.string().regex(/^[a-z0-9-]+\.[a-z0-9-]+$/, 'must be an agent like ada.minimax');
+const agentId = z.string().regex(/^[a-z0-9-]+\.[a-z0-9-]+$/, 'must be an agent like ada.minimax');
 export const codeDigest = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex');
 const code = { version: z.int().min(1), codeDigest, codeBytes: z.int().min(1), runtime: agentRuntime };
 

@@ -669,6 +669,13 @@ describe('commands to a match', () => {
   it("no owner stakes another one's money by proposing a match", () => {
     for (const id of ['ada', 'bob', 'eve']) expect(allowed(propose({}, { id, role: 'owner' }))).toBe(false);
   });
+
+  it('stakes the money of whoever owns the agent, and of nobody else', () => {
+    const seats = [seat('ada'), { ...seat('bob'), accountId: 'eve' }];
+    expect(allowed(propose({ seats }, { id: 'op', role: 'operator' }))).toBe(false);
+    expect(allowed(propose({ seats }, { id: 'agon', role: 'system' }))).toBe(false);
+    expect(allowed(propose({}, { id: 'op', role: 'operator' }))).toBe(true);
+  });
 });
 
 describe('a match with a bounty, a price and a window', () => {

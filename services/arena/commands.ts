@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Actor, cents, defineCommand, isStaff, text } from '../kernel/index.js';
+import { type Actor, cents, defineCommand, isStaff, notChosen, ownerOf, text } from '../kernel/index.js';
 import { execution, extras, outcome, seat, signed, terms, turn } from './events.js';
 
 const stream = (data: { matchId: string }) => `match-${data.matchId}`;
@@ -10,7 +10,10 @@ const leaseMs = z.int().min(1_000).max(3_600_000);
 /** Checked as an event's is, by a call: zod compiles no schema that refers to itself, nor one around it. */
 const { action: json } = turn.shape;
 const action = z.custom<z.output<typeof json>>((value) => json.safeParse(value).success);
-const attempt = { matchId: z.uuid(), runnerId: z.string().min(1).max(80), attempt: z.int().min(1) };
+const runnerId = notChosen('names the runner that sends it', z.string().min(1).max(80));
+const attempt = { matchId: z.uuid(), runnerId, attempt: z.int().min(1) };
+/** Of staff, runners or the arena itself. */
+const because = (lengthMin = 0) => notChosen('is said by those who run it', text(400, lengthMin));
 
 export class ProposeMatch extends defineCommand({
   type: 'ProposeMatch',
@@ -18,14 +21,16 @@ export class ProposeMatch extends defineCommand({
     ...terms,
     // 16 digits: the pot of 16 such stakes still fits an amount, so what is accepted here can be settled.
     stakeCents: cents.max(16, 'must be at most 16 digits'),
-    seed: text(80, 1),
+    seed: notChosen('is for machines, and decides nothing but chance', text(80, 1)),
     seats: z.array(seat).min(2).max(16),
     rakeBps: z.int().min(500, 'is 500 to 1500 (5 to 15 percent)').max(1500, 'is 500 to 1500 (5 to 15 percent)'),
     ...extras,
   }),
   stream,
-  // A proposal stakes the money of every seat. Until owners can agree to a match, only the house may propose one.
-  allow: isStaff,
+  // A proposal stakes the money of every seat. Until owners can agree to a match, only the house may propose one, and
+  // whose money it is follows from whose agent sits there.
+  allow: (actor, { seats }) =>
+    isStaff(actor) && seats.every(({ agentId, accountId }) => ownerOf(agentId) === accountId),
 }) {}
 
 export class EscrowStake extends defineCommand({
@@ -53,7 +58,7 @@ export class EscrowBounty extends defineCommand({
 /** Something that the match needs was not held: a stake, a fee for compute, or the bounty. */
 export class RefuseStake extends defineCommand({
   type: 'RefuseStake',
-  data: z.object({ matchId: z.uuid(), seat: z.int().min(0).optional(), detail: text(400) }),
+  data: z.object({ matchId: z.uuid(), seat: z.int().min(0).optional(), detail: because() }),
   stream,
   allow: (actor) => actor.role === 'system',
 }) {}
@@ -62,7 +67,7 @@ export class ClaimMatch extends defineCommand({
   type: 'ClaimMatch',
   data: z.object({
     matchId: z.uuid(),
-    runnerId: z.string().min(1).max(80),
+    runnerId,
     leaseMs,
     /** Only the arena's own table has a way to agents outside. */
     table: z.boolean().default(false),
@@ -118,14 +123,14 @@ export class ReportMatch extends defineCommand({
 
 export class FailAttempt extends defineCommand({
   type: 'FailAttempt',
-  data: z.object({ ...attempt, reason: text(400) }),
+  data: z.object({ ...attempt, reason: because() }),
   stream,
   allow: isThatRunner,
 }) {}
 
 export class ReleaseMatch extends defineCommand({
   type: 'ReleaseMatch',
-  data: z.object({ ...attempt, reason: text(400) }),
+  data: z.object({ ...attempt, reason: because() }),
   stream,
   allow: isThatRunner,
 }) {}
@@ -133,14 +138,14 @@ export class ReleaseMatch extends defineCommand({
 /** Asked for by the arena itself when nobody takes a match that is ready; does nothing once somebody has. */
 export class AbandonMatch extends defineCommand({
   type: 'AbandonMatch',
-  data: z.object({ matchId: z.uuid(), detail: text(400) }),
+  data: z.object({ matchId: z.uuid(), detail: because() }),
   stream,
   allow: (actor) => actor.role === 'system',
 }) {}
 
 export class VoidMatch extends defineCommand({
   type: 'VoidMatch',
-  data: z.object({ matchId: z.uuid(), detail: text(400) }),
+  data: z.object({ matchId: z.uuid(), detail: because() }),
   stream,
   allow: isStaff,
 }) {}
@@ -148,7 +153,7 @@ export class VoidMatch extends defineCommand({
 /** Undoes a settled match: every stake goes back. Who decides that it was wrong is not the arena's to say. */
 export class ReverseMatch extends defineCommand({
   type: 'ReverseMatch',
-  data: z.object({ matchId: z.uuid(), reason: text(400, 1) }),
+  data: z.object({ matchId: z.uuid(), reason: because(1) }),
   stream,
   allow: isStaff,
 }) {}

@@ -23,7 +23,7 @@ interface Lease {
   readonly untilIso: string;
 }
 
-export type MatchState =
+type MatchState =
   | { readonly status: 'unknown' }
   | {
       readonly status: 'proposed' | 'ready' | 'claimed' | 'settled' | 'voided' | 'reversed';
@@ -35,7 +35,7 @@ export type MatchState =
       readonly settlement?: MatchSettled['data'];
     };
 
-type Known = Exclude<MatchState, { status: 'unknown' }>;
+type Match = Exclude<MatchState, { status: 'unknown' }>;
 
 function evolve(state: MatchState, event: ArenaEvent): MatchState {
   if (event.type === 'MatchProposed') {
@@ -88,7 +88,7 @@ function needed({ seats, stakeCents, computeCents, bounty }: MatchProposed['data
   ];
 }
 
-function unleased({ terms, escrowed, attempts }: Known, status: Known['status']): Known {
+function unleased({ terms, escrowed, attempts }: Match, status: Match['status']): Match {
   return { status, terms, escrowed, attempts };
 }
 
@@ -148,9 +148,9 @@ function propose({ data }: ProposeMatch, state: MatchState): ArenaEvent[] {
   return needed(data).length === 0 ? [proposed, ready(data)] : [proposed];
 }
 
-type Escrowed = Extract<ArenaEvent, { type: 'StakeEscrowed' | 'ComputeEscrowed' | 'BountyEscrowed' }>;
+type EscrowEvent = Extract<ArenaEvent, { type: 'StakeEscrowed' | 'ComputeEscrowed' | 'BountyEscrowed' }>;
 
-function escrow(state: Known, held: EscrowDeclined['data']['held'], event: Escrowed): ArenaEvent[] {
+function escrow(state: Match, held: EscrowDeclined['data']['held'], event: EscrowEvent): ArenaEvent[] {
   const { terms, status } = state;
   const all = needed(terms);
   const seat = 'seat' in event.data ? event.data.seat : undefined;
@@ -177,7 +177,7 @@ const ready = ({ matchId, priority }: MatchProposed['data']): ArenaEvent => ({
   data: priority === undefined ? { matchId } : { matchId, priority },
 });
 
-function claim({ data, meta }: ClaimMatch, state: Known): ArenaEvent[] {
+function claim({ data, meta }: ClaimMatch, state: Match): ArenaEvent[] {
   const { matchId, runnerId, leaseMs } = data;
   const { status, lease } = state;
   if (status === 'claimed' && lease && lease.runnerId !== runnerId && meta.time < lease.untilIso) {
@@ -202,7 +202,7 @@ function claim({ data, meta }: ClaimMatch, state: Known): ArenaEvent[] {
   return [{ type: 'MatchClaimed', data: { matchId, runnerId, attempt, leaseUntil } }];
 }
 
-function extend({ data, meta }: ExtendLease, state: Known): ArenaEvent[] {
+function extend({ data, meta }: ExtendLease, state: Match): ArenaEvent[] {
   const { untilIso } = assertLease(data, state);
   const { leaseMs, ...attempt } = data;
   const leaseUntil = new Date(Date.parse(meta.time) + leaseMs).toISOString();
@@ -210,14 +210,14 @@ function extend({ data, meta }: ExtendLease, state: Known): ArenaEvent[] {
 }
 
 /** Whoever asks may be late: the attempt may be over, or its lease may have been extended. */
-function expire({ data, meta }: ExpireLease, state: Known): ArenaEvent[] {
+function expire({ data, meta }: ExpireLease, state: Match): ArenaEvent[] {
   const { lease } = state;
   if (lease?.runnerId !== data.runnerId || lease.attempt !== data.attempt || meta.time < lease.untilIso) return [];
   return failed(state, lease.attempt, `The lease of runner ${lease.runnerId} ran out at ${lease.untilIso}.`);
 }
 
 /** Nobody's money waits for ever for somebody who does not come. */
-function outwaited({ data }: ExpireMatch, state: Known): ArenaEvent[] {
+function outwaited({ data }: ExpireMatch, state: Match): ArenaEvent[] {
   const { status, attempts, waitedS } = data;
   if (state.status !== status || state.attempts !== attempts) return [];
   if (status === 'ready') return [voided(state, 'runner_failed', `No runner took it in ${waitedS} seconds.`)];
@@ -225,7 +225,7 @@ function outwaited({ data }: ExpireMatch, state: Known): ArenaEvent[] {
 }
 
 /** The outcome becomes facts: every turn, the result, and the money, in one append. */
-function report({ data, meta }: ReportMatch, state: Known): ArenaEvent[] {
+function report({ data, meta }: ReportMatch, state: Match): ArenaEvent[] {
   assertLease(data, state);
   const { matchId, runnerId, attempt, turns, outcome, signed } = data;
   const execution = { ...data.execution, signed };
@@ -263,7 +263,7 @@ function settlementOf(terms: MatchProposed['data'], scores: readonly number[], t
   };
 }
 
-function reverse({ data }: ReverseMatch, state: Known): ArenaEvent[] {
+function reverse({ data }: ReverseMatch, state: Match): ArenaEvent[] {
   if (state.status === 'reversed') return [];
   if (!state.settlement) {
     throw new AgonError('ARENA.NOT_SETTLED', `Match ${data.matchId} is ${state.status}: there is nothing to reverse.`);
@@ -272,12 +272,12 @@ function reverse({ data }: ReverseMatch, state: Known): ArenaEvent[] {
   return [{ type: 'MatchReversed', data: { ...settlement, reason: data.reason } }];
 }
 
-function failAttempt({ data }: FailAttempt, state: Known): ArenaEvent[] {
+function failAttempt({ data }: FailAttempt, state: Match): ArenaEvent[] {
   assertLease(data, state);
   return failed(state, data.attempt, data.reason);
 }
 
-function failed(state: Known, attempt: number, reason: string): ArenaEvent[] {
+function failed(state: Match, attempt: number, reason: string): ArenaEvent[] {
   if (attempt >= ATTEMPTS_MAX) return [voided(state, 'runner_failed', reason)];
   return [{ type: 'MatchRequeued', data: { matchId: state.terms.matchId, attempt, reason } }];
 }
@@ -300,7 +300,7 @@ function assertPossible({ outcome, turns }: ReportMatch['data'], seats: number):
 }
 
 /** Only the runner that holds the lease for this very attempt may say how it ended. */
-function assertLease(data: { matchId: string; runnerId: string; attempt: number }, state: Known): Lease {
+function assertLease(data: { matchId: string; runnerId: string; attempt: number }, state: Match): Lease {
   const { lease } = state;
   if (state.status !== 'claimed' || lease?.runnerId !== data.runnerId || lease.attempt !== data.attempt) {
     throw new AgonError(
@@ -311,7 +311,7 @@ function assertLease(data: { matchId: string; runnerId: string; attempt: number 
   return lease;
 }
 
-function voided(state: Known, reason: MatchVoided['data']['reason'], detail: string): MatchVoided {
+function voided(state: Match, reason: MatchVoided['data']['reason'], detail: string): MatchVoided {
   const { matchId, game, stakeCents, currency, bounty, computeCents } = state.terms;
   const seats = state.terms.seats.map(({ agentId, accountId }) => ({ agentId, accountId }));
   const extras = { ...(bounty ? { bounty } : {}), ...(computeCents === undefined ? {} : { computeCents }) };

@@ -5,6 +5,7 @@ import {
   type DomainEvent,
   defineEvents,
   type EventOf,
+  notChosen,
   positiveCents,
   publicKeyHex,
   seatRuntime,
@@ -13,8 +14,10 @@ import {
   text,
 } from '../kernel/index.js';
 
+const byRunner = 'is what a runner reports';
+
 export const seat = z.object({
-  agentId: z.string().min(3).max(80),
+  agentId: notChosen('names an agent that is there', z.string().min(3).max(80)),
   accountId: slug,
   version: z.int().min(1),
   codeDigest: z.string().regex(/^[0-9a-f]{64}$/),
@@ -34,15 +37,15 @@ export const outcome = z.object({
   /** One a seat, in 0 to 1; they sum to 1. */
   scores: z.array(z.number().min(0).max(1)),
   /** The rule that ended the game, e.g. line, full_board, illegal_move, crash, out_of_fuel. */
-  reason: text(40, 1),
-  detail: text(400),
+  reason: notChosen(byRunner, text(40, 1)),
+  detail: notChosen(byRunner, text(400)),
   seatAtFault: z.int().min(0).nullable(),
 });
 
 const count = z.int().min(0);
 /** What one seat asked of one place on the network, and how many bytes went there and came back. */
 const egress = z.object({
-  host: text(260, 1),
+  host: notChosen(byRunner, text(260, 1)),
   port: z.int().min(0).max(65_535),
   requests: count,
   refused: count,
@@ -51,13 +54,13 @@ const egress = z.object({
 });
 
 /** What one seat took, in the unit of its driver, and what ran it. What is measured in time never comes out twice the same. */
-export const usage = z.object({
+const usage = z.object({
   fuel: z.int().min(0),
   peakMemoryBytes: z.int().min(0),
   cpuMs: z.number().min(0).optional(),
   wallMs: z.number().min(0).optional(),
-  driver: z.string().max(40).optional(),
-  driverVersion: z.string().max(200).optional(),
+  driver: notChosen(byRunner, z.string().max(40)).optional(),
+  driverVersion: notChosen(byRunner, z.string().max(200)).optional(),
   meter: z.enum(['fuel', 'time', 'clock']).optional(),
   /** What an agent outside says it took to think. Nobody here could check; `wallMs` less this is the way there and back. */
   claimedComputeMs: z.number().min(0).optional(),
@@ -67,7 +70,7 @@ export const usage = z.object({
 
 /** How it was run: what an audit needs to run it again. */
 export const execution = z.object({
-  driver: z.string().max(40),
+  driver: notChosen(byRunner, z.string().max(40)),
   gameVersion: z.int().min(1),
   limits: z.record(z.string(), z.number()),
   usage: z.array(usage),
@@ -80,13 +83,17 @@ export const signed = z.object({ publicKey: publicKeyHex, signature: signatureHe
 
 export const terms = {
   matchId: z.uuid(),
-  game: z.string().min(1).max(40),
+  game: notChosen('names a game of the arena', z.string().min(1).max(40)),
   stakeCents: cents,
   currency,
 };
 
 /** A prize that a sponsor adds to the pot. No rake is taken of it. */
-export const bounty = z.object({ bountyId: z.string().min(1).max(120), sponsorId: slug, amountCents: positiveCents });
+const bounty = z.object({
+  bountyId: notChosen('is an id that the arena gave', z.string().min(1).max(120)),
+  sponsorId: slug,
+  amountCents: positiveCents,
+});
 
 /** Left out by matches that were proposed before there was such a thing, so that they read as they always did. */
 export const extras = {

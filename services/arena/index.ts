@@ -1,16 +1,10 @@
-export {
-  AbandonMatch,
-  ClaimMatch,
-  ExpireLease,
-  ExpireMatch,
-  ExtendLease,
-  FailAttempt,
-  ProposeMatch,
-  ReleaseMatch,
-  ReportMatch,
-  ReverseMatch,
-  VoidMatch,
-} from './commands.js';
+import { defineContext } from '../kernel/index.js';
+import * as commands from './commands.js';
+import { arenaDecider } from './decider.js';
+import { arenaEvents } from './events.js';
+import { escrow } from './policies.js';
+
+export * from './commands.js';
 export {
   type ArenaEvent,
   arenaEvents,
@@ -23,8 +17,16 @@ export {
   type MatchVoided,
   type Turn,
 } from './events.js';
-export { arena } from './module.js';
-export { type Pairing, pairUp, type Ticket } from './pairing.js';
-export { type Attempted, attemptText, isAuthentic } from './report.js';
+export * from './pairing.js';
+export * from './report.js';
 export { type Patience, WaitingMatches } from './waiting.js';
 export { WorkQueue } from './work.js';
+
+export const arena = defineContext({
+  name: 'arena',
+  streams: 'match',
+  events: arenaEvents,
+  decider: arenaDecider,
+  commands,
+  policies: [escrow],
+});

@@ -1,60 +1,81 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DeskPorts } from '../../gateway/grpc/desk.js';
-import { deskOf, registerRunner, registrationText } from '../../gateway/grpc/desk.js';
-import { upcast } from '../../projections/views.js';
-import type { ArenaPort, Progress } from '../../sandbox-runner/index.js';
-import { heldBack } from '../adapters/bus/checkpoints.js';
-import { EmbeddedBus } from '../adapters/bus/embedded.js';
+import { upcast } from '../index.js';
 import {
-  type Bus,
   type Checkpoints,
-  type Clock,
   type Command,
   type Consumer,
-  canonical,
   derivedId,
-  type EventStore,
   type Handled,
-  isAgonError,
+  heldBack,
   newMeta,
-  type SigningKey,
   SYSTEM,
 } from '../kernel/index.js';
-import { AbandonMatch, type ArenaEvent, ExpireLease, WorkQueue } from './index.js';
+import { type Follows, followDue, type MetaOf, unlessClosed } from '../runtime/due.js';
+import type { Host } from '../runtime/host.js';
+import { definePart } from '../runtime/part.js';
+import { repeat } from '../runtime/repeat.js';
+import type { Leading } from '../runtime/serve.js';
+import type { Config } from '../runtime/settings.js';
+import { writeSide } from '../runtime/write-side.js';
+import { AbandonMatch, type ArenaEvent, ExpireLease, ExpireMatch, WaitingMatches, WorkQueue } from './index.js';
 
 const SWEEP_MS = 500;
-const PLAY_WAIT_MS = 600_000;
+/** After a start, what was waited for while nobody was there gets this long to come. */
+const CATCH_UP_MS = 60_000;
 
-interface QueueOptions {
-  readonly store: EventStore;
-  readonly checkpoints: Checkpoints;
-  /** What carries the events; the log itself when left out. */
-  readonly makeBus?: (checkpoints: Checkpoints) => Bus;
+type Execute = (command: Command) => Promise<Handled>;
+
+/** The queue of open matches, and whoever fills it. */
+export interface MatchQueue extends Consumer, Leading {
   readonly queue: WorkQueue;
-  readonly clock: Clock;
-  /** Queues that are filled in different processes are different groups. */
-  readonly group?: string;
-  /** How long a match with agents from outside waits for a table before it is voided. */
-  readonly playWaitMs?: number;
-  execute(command: Command): Promise<Handled>;
-  onRetry(group: string, error: unknown): void;
 }
 
-/** Whoever fills a queue. */
-export interface Work extends Consumer {
-  /** How far it has heard: further than what is done for good, while a match is open. */
-  heard(): number;
-  /** For a member of a group that has lost it: what the queue says is another one's to say. */
-  forget(): void;
-}
+/** The open matches, for one process of the group at a time. Queues that are filled in different processes are different groups. */
+export const matchQueueOf = (group: 'runner' | 'table') =>
+  definePart({
+    name: 'match queue',
+    needs: { writeSide },
+    start: async ({ writeSide: { execute } }, host) => {
+      const filled = await followMatches(host, execute, group);
+      addQueueGauges(host, filled.queue);
+      return host.follow(group, filled);
+    },
+  });
+
+export const matchQueue = matchQueueOf('runner');
+
+/** Voids matches that nobody gave the stakes for, or played, in the time that they have. */
+export const matchExpiry = definePart({
+  name: 'match expiry',
+  needs: { writeSide },
+  start: async ({ writeSide: { execute } }, host) => {
+    const { clock, config } = host;
+    const graceMs = Math.min(CATCH_UP_MS, config.stakesWaitS * 1_000, config.runnerWaitS * 1_000);
+    const fromMs = Date.parse(clock()) + graceMs;
+    const begin = () => {
+      const matches = new WaitingMatches(clock, config);
+      const due = () => {
+        const asked = Date.parse(clock()) < fromMs ? [] : matches.due();
+        return asked.map((data) => (meta: MetaOf) => new ExpireMatch(data, meta('expire match', data.matchId)));
+      };
+      return { fold: matches, due };
+    };
+    const consumer = await followDue(host, execute, { group: 'waiting', types: WaitingMatches.types, begin });
+    return host.follow('waiting', consumer);
+  },
+});
 
 /**
- * Fills the queue from the log, and ends leases that run out. Its checkpoint never passes a match that is not over, so
- * that the next start finds every open match again.
+ * Fills a queue from the log, and ends leases that run out. Its checkpoint never passes a match that is not over, so that
+ * the next start finds every open match again.
  */
-export async function followWork(options: QueueOptions): Promise<Work> {
-  const { store, checkpoints, queue, onRetry, group = 'runner' } = options;
-  const { makeBus = (behind: Checkpoints) => new EmbeddedBus(store, behind, onRetry) } = options;
+export async function followMatches(
+  { engines, clock, config, onRetry }: Follows & { readonly config: Pick<Config, 'playWaitMs'> },
+  execute: Execute,
+  group: string,
+): Promise<MatchQueue> {
+  const [makeBus, checkpoints] = await Promise.all([engines.bus(), engines.checkpoints()]);
+  const queue = new WorkQueue(clock);
   let heard = 0;
   const forget = () => {
     queue.clear();
@@ -78,24 +99,34 @@ export async function followWork(options: QueueOptions): Promise<Work> {
   const consumer = await bus.consume({ group, types: WorkQueue.types }, async (events) => {
     for (const event of events) queue.apply(upcast(event) as never as ArenaEvent & { position: number });
   });
-  // A member of a group may stand by for another one for ever, and has nothing to wait for.
-  const known = options.makeBus ? 0 : await store.lastPosition();
-  while (consumer.position() < known) await sleep(1);
-  const sweeper = setInterval(() => void sweep(options), SWEEP_MS);
+  const sweeper = repeat(
+    SWEEP_MS,
+    async () => {
+      for (const command of overdue(queue, clock, config.playWaitMs)) {
+        await execute(command).catch(unlessClosed((error) => onRetry(group, error)));
+      }
+    },
+    (error) => onRetry(group, error),
+  );
   const stop = async () => {
-    clearInterval(sweeper);
+    await sweeper.stop();
     await bus.close();
   };
-  return { ...consumer, stop, forget, heard: () => heard, position: () => queue.completeUpTo(heard) };
+  return { ...consumer, stop, forget, queue, heard: () => heard, position: () => queue.completeUpTo(heard) };
+}
+
+/** Resolves when this process has the queue and has heard all that was in the log: who asks for work then gets it. */
+export async function untilHeard({ engines, signal }: Pick<Host, 'engines' | 'signal'>, { heard, active }: MatchQueue) {
+  const known = await (await engines.log()).lastPosition();
+  while (active?.() === false || heard() < known) await sleep(1, undefined, { signal });
 }
 
 const UNSERVED =
-  'No door for agents from outside took it in time: none is open (AGON_PLAY_PORT), or too many play already.';
+  'No server for agents from outside took it in time: none is open (AGON_PLAY_PORT), or too many play already.';
 
-async function sweep(options: QueueOptions): Promise<void> {
-  const { queue, clock, execute, onRetry, group = 'runner', playWaitMs = PLAY_WAIT_MS } = options;
+function overdue(queue: WorkQueue, clock: () => string, playWaitMs: number): readonly Command[] {
   const metaOf = (matchId: string, id: string) => newMeta(SYSTEM, { id, clock, cause: queue.causeOf(matchId) });
-  const commands = [
+  return [
     ...queue.expired().map((lease) => {
       const { matchId, runnerId, attempt } = lease;
       return new ExpireLease(lease, metaOf(matchId, derivedId('expire', matchId, runnerId, attempt, clock())));
@@ -104,34 +135,15 @@ async function sweep(options: QueueOptions): Promise<void> {
       return new AbandonMatch({ matchId, detail: UNSERVED }, metaOf(matchId, derivedId('abandon', matchId, clock())));
     }),
   ];
-  for (const command of commands) {
-    await execute(command).catch((error: unknown) => {
-      // A log that is closing has no more to say about leases.
-      if (!isAgonError(error, 'STORE.CLOSED')) onRetry(group, error);
-    });
-  }
 }
 
-/** The write side for a runner in the same process: the same desk that gRPC serves, without the wire. */
-export async function localArena(
-  ports: DeskPorts,
-  key: SigningKey,
-  table = false,
-  claimIds: (matchId: string) => string = () => ports.ids(),
-): Promise<ArenaPort> {
-  const { publicKey } = key;
-  const time = ports.clock();
-  const signature = key.sign(registrationText(publicKey, time));
-  const runnerId = await registerRunner(ports, { publicKey, time, signature, holding: [] });
-  const desk = deskOf(ports, runnerId, table);
-  const progress = ({ matchId, attempt }: { matchId: string; attempt: number }, what: Progress) => {
-    const turn = what.kind === 'turn';
-    desk.progress(
-      { matchId, attempt },
-      turn
-        ? { $case: 'turnJson', turnJson: canonical(what.turn) }
-        : { $case: 'log', log: { seat: what.seat, text: what.text } },
-    );
-  };
-  return { ...desk, claim: (matchId) => desk.claim(matchId, claimIds(matchId)), progress };
+function addQueueGauges({ metrics }: Host, queue: WorkQueue): void {
+  const places = (name: string, help: string, of: 'waiting' | 'leased' | 'asking') =>
+    metrics.gauges(name, `${help}, by place: runners, or the table of agents from outside.`, 'place', async () => {
+      const { runners, table } = queue.counts;
+      return Object.entries({ runners: runners[of], table: table[of] });
+    });
+  places('agon_queue_waiting_matches', 'Matches that wait for a runner', 'waiting');
+  places('agon_queue_leased_matches', 'Matches that a runner has in hand', 'leased');
+  places('agon_queue_asking_runners', 'Runners that wait for a match', 'asking');
 }

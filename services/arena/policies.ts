@@ -3,8 +3,8 @@ import type { WalletEvent } from '../wallet/index.js';
 import { EscrowBounty, EscrowCompute, EscrowStake, RefuseStake } from './commands.js';
 
 type StakeAnswer = Extract<WalletEvent, DomainEvent<'FundsHeld'> | DomainEvent<'HoldRefused'>>;
-type Refused = Extract<WalletEvent, DomainEvent<'HoldRefused'>>['data'];
-type Purpose = Refused['purpose'];
+type Refusal = Extract<WalletEvent, DomainEvent<'HoldRefused'>>['data'];
+type Purpose = Refusal['purpose'];
 
 /** A match hears what became of each stake it asked for, of the fees for its runs, and of its bounty. */
 export const escrow = definePolicy<StakeAnswer>(
@@ -36,7 +36,7 @@ function matchOf(purpose: Purpose): { matchId: string; seat?: number } | undefin
 }
 
 /** What a match says is for everybody to read; what somebody has or owes is not. So it says what was asked for alone. */
-function whyRefused({ accountId, amountCents, currency, reason, purpose }: Refused): string {
+function whyRefused({ accountId, amountCents, currency, reason, purpose }: Refusal): string {
   const wanted = `${formatMoney(BigInt(amountCents))} ${currency}`;
   if (reason === 'budget') return `The budget of ${accountId} does not allow ${wanted} for this.`;
   const what = { run: 'this run costs', bounty: 'the bounty is' }[purpose.kind as string] ?? 'the stake is';

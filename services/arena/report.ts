@@ -2,7 +2,7 @@ import { isSignedBy, reportText } from '../kernel/index.js';
 import type { MatchExecution, MatchOutcome, MatchProposed, Turn } from './events.js';
 
 /** What a runner says about an attempt. */
-export interface Attempted {
+export interface AttemptReport {
   readonly matchId: string;
   readonly runnerId: string;
   readonly attempt: number;
@@ -14,14 +14,14 @@ export interface Attempted {
 type Terms = Pick<MatchProposed['data'], 'game' | 'seed' | 'seats'>;
 
 /** The text that a runner signs, put together again from what is recorded. */
-export const attemptText = ({ game, seed, seats }: Terms, attempted: Attempted): string =>
-  reportText({ ...attempted, game, seed, agents: seats.map((seat) => seat.codeDigest) });
+export const attemptText = ({ game, seed, seats }: Terms, report: AttemptReport): string =>
+  reportText({ ...report, game, seed, agents: seats.map((seat) => seat.codeDigest) });
 
 /** Whether the recorded signature is that of the recorded key over what is recorded. Unsigned reports have none. */
 export function isAuthentic(
   terms: Terms,
-  attempted: Attempted,
+  report: AttemptReport,
   signed: { readonly publicKey: string; readonly signature: string },
 ): boolean {
-  return isSignedBy(signed.publicKey, attemptText(terms, attempted), signed.signature);
+  return isSignedBy(signed.publicKey, attemptText(terms, report), signed.signature);
 }

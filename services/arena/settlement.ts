@@ -1,6 +1,6 @@
 import { AgonError, invariant } from '../kernel/index.js';
 
-export interface Settlement {
+interface Settlement {
   readonly potCents: bigint;
   readonly rakeCents: bigint;
   readonly payoutsCents: readonly bigint[];

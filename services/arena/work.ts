@@ -16,7 +16,7 @@ interface Open {
 }
 
 /** An attempt in the hands of a runner. */
-export interface Leased {
+export interface Attempt {
   readonly matchId: string;
   readonly runnerId: string;
   readonly attempt: number;
@@ -133,7 +133,7 @@ export class WorkQueue {
   }
 
   /** The attempts whose lease has run out by now. Matches that were offered and not claimed wait again. */
-  expired(): readonly Leased[] {
+  expired(): readonly Attempt[] {
     const now = this.clock();
     const nowMs = Date.parse(now);
     for (const [matchId, untilMs] of this.offered) {
@@ -160,11 +160,11 @@ export class WorkQueue {
     for (const lines of Object.values(this.waiting)) lines.clear();
   }
 
-  leasesOf(runnerId: string): readonly Leased[] {
+  leasesOf(runnerId: string): readonly Attempt[] {
     return this.leases((lease) => lease.runnerId === runnerId);
   }
 
-  holds({ matchId, runnerId, attempt }: Leased): boolean {
+  holds({ matchId, runnerId, attempt }: Attempt): boolean {
     const lease = this.open.get(matchId)?.lease;
     return lease?.runnerId === runnerId && lease.attempt === attempt;
   }
@@ -185,7 +185,7 @@ export class WorkQueue {
     return first === undefined ? position : Math.min(position, first.position - 1);
   }
 
-  private leases(which: (lease: NonNullable<Open['lease']>) => boolean): readonly Leased[] {
+  private leases(which: (lease: NonNullable<Open['lease']>) => boolean): readonly Attempt[] {
     return [...this.open].flatMap(([matchId, { lease }]) =>
       lease && which(lease) ? [{ matchId, runnerId: lease.runnerId, attempt: lease.attempt }] : [],
     );

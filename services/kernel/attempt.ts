@@ -23,11 +23,8 @@ export type SeatRuntime = z.output<typeof seatRuntime>;
 /** Stands where a digest of code would, for an agent whose code is not here. No file has this digest. */
 export const NO_CODE = '0'.repeat(64);
 
-/** A seat's runtime, as it was recorded. */
-export const seatRuntimeNamed = (name: string): SeatRuntime => (name === 'external' ? name : runtimeNamed(name));
-
 /** One attempt at a match: what was to be played, and what came of it. */
-export interface MatchReport {
+interface MatchReport {
   readonly matchId: string;
   readonly runnerId: string;
   readonly attempt: number;

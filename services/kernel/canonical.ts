@@ -1,7 +1,5 @@
 import { AgonError } from './errors.js';
 
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined };
-
 /** Text that JSON writes as it stands. */
 const UNESCAPED = /^[ !#-[\]-~]*$/;
 

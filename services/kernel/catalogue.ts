@@ -22,12 +22,6 @@ export type EventOf<C> =
     ? { [Type in keyof Specs & string]: DomainEvent<Type, z.output<Specs[Type]['schema']>> }[keyof Specs & string]
     : never;
 
-/** A recorded event of a catalogue, with its envelope and typed data. */
-export type RecordedOf<E extends DomainEvent> =
-  E extends DomainEvent<infer Type, infer Data>
-    ? Omit<RecordedEvent, 'type' | 'data'> & { readonly type: Type; readonly data: Data }
-    : never;
-
 /**
  * Declares a context's events. Their names and fields are the storage format: add, never rename or remove.
  *

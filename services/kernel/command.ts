@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { compiled } from './catalogue.js';
 import type { Cause } from './cause.js';
+import { type ChosenField, chosenIn } from './chosen.js';
 import type { Command, CommandMeta } from './decider.js';
 import { AgonError } from './errors.js';
 import { type Actor, type MemberRole, memberRoles } from './event.js';
@@ -26,6 +27,8 @@ export interface CommandClass {
     allow(actor: Actor, data: unknown): boolean;
     allowGiven?(actor: Actor, data: unknown, state: unknown): boolean;
   };
+  /** The fields that people choose, by the declaration of its data. */
+  readonly chosen: readonly ChosenField[];
   new (data: never, meta: CommandMeta): Command;
 }
 
@@ -46,6 +49,7 @@ export function defineCommand<const Type extends string, Schema extends z.ZodTyp
 ) {
   return class {
     static readonly spec = spec;
+    static readonly chosen = chosenIn(spec.data);
     // Set in the constructor and not defined before: commands are made often, and their classes share this code.
     declare readonly type: Type;
     declare readonly data: z.output<Schema>;

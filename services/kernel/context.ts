@@ -17,6 +17,12 @@ export interface Context<State = unknown, C extends Command = Command, E extends
 /** A context among others, whose commands and events only it knows, and which still says what its states are. */
 export type ContextOf<State> = Context & { readonly decider: { readonly initial: State } };
 
-/** Declares a context, checked against its own types, and forgets them so that one list can hold all contexts. */
-export const defineContext = <State, C extends Command, E extends DomainEvent>(context: Context<State, C, E>) =>
-  context as unknown as ContextOf<State>;
+/**
+ * Declares a context, checked against its own types, and forgets them so that one list can hold all contexts. Its commands
+ * are those that a module declares, whatever else stands there.
+ */
+export const defineContext = <State, C extends Command, E extends DomainEvent>(
+  context: Omit<Context<State, C, E>, 'commands'> & { readonly commands: object },
+) => ({ ...context, commands: Object.values(context.commands).filter(isCommandClass) }) as unknown as ContextOf<State>;
+
+const isCommandClass = (value: unknown): value is CommandClass => typeof value === 'function' && 'spec' in value;

@@ -59,7 +59,7 @@ export const headAfter = (events: readonly SealedEvent[]): StreamHead => {
   return last ? { revision: last.revision, hash: last.hash } : EMPTY_HEAD;
 };
 
-export const counterEvents = defineEvents('counter', {
+const counterEvents = defineEvents('counter', {
   Added: { version: 1, schema: z.object({ counterId: z.string(), by: z.int().max(1_000) }) },
 });
 

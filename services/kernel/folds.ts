@@ -14,7 +14,7 @@ export interface Done {
   readonly position: number;
 }
 
-export interface Folded {
+interface Fold {
   state: unknown;
   head: StreamHead;
   readonly done: Map<string, Done>;
@@ -23,7 +23,7 @@ export interface Folded {
 }
 
 /** What an append has put into a stream. */
-interface Appended {
+interface NewEvents {
   readonly sealed: readonly SealedEvent[];
   readonly position: number;
   readonly textLength: number;
@@ -34,9 +34,9 @@ interface Appended {
  * `tail` has everything that was acknowledged before the call, for what nobody may be behind with: who somebody is, which
  * key was revoked.
  */
-export type Freshness = 'cached' | 'tail';
+type Freshness = 'cached' | 'tail';
 
-export interface Loaded<State> {
+interface StreamState<State> {
   readonly state: State;
   /** Of the last event in it; -1 where there is none. */
   readonly revision: number;
@@ -47,7 +47,7 @@ export interface Loaded<State> {
  *
  * @example const { state } = await load(wallet, 'ada', 'tail');
  */
-export type Load = <State>(context: ContextOf<State>, id: string, freshness: Freshness) => Promise<Loaded<State>>;
+export type Load = <State>(context: ContextOf<State>, id: string, freshness: Freshness) => Promise<StreamState<State>>;
 
 const CACHE_BYTES = 64 * 1024 * 1024;
 /** A stream costs this much beside its events, and an event beside its data. */
@@ -62,7 +62,7 @@ interface FoldsOptions {
 
 /** The streams that a process has folded, so that each look reads only what is newer. */
 export class Folds {
-  private readonly cache: LRUCache<string, Folded>;
+  private readonly cache: LRUCache<string, Fold>;
   private readonly upcasters = new Map<Context, Upcaster>();
   private readonly store: FoldsOptions['store'];
 
@@ -78,12 +78,12 @@ export class Folds {
     return { state: state as State, revision: head.revision };
   };
 
-  cached(stream: string): Folded | undefined {
+  cached(stream: string): Fold | undefined {
     return this.cache.get(stream);
   }
 
   /** Folds what the store holds beyond this state, and keeps the result. */
-  async refresh(context: Context, stream: string, from = this.empty(context)): Promise<Folded> {
+  async refresh(context: Context, stream: string, from = this.empty(context)): Promise<Fold> {
     const upcast = this.upcasterOf(context);
     for await (const page of pagesOf(this.store, stream, from.head.revision + 1)) {
       for (const event of page) {
@@ -98,7 +98,7 @@ export class Folds {
   }
 
   /** Takes in what was just appended at this state's head; the length of the events' data as text comes with it. */
-  appended(context: Context, stream: string, into: Folded, appended: Appended): void {
+  appended(context: Context, stream: string, into: Fold, appended: NewEvents): void {
     const { sealed, position, textLength } = appended;
     invariant(sealed.length > 0, 'An append holds at least one event.');
     for (const event of sealed) {
@@ -115,11 +115,11 @@ export class Folds {
     return known;
   }
 
-  private empty(context: Context): Folded {
+  private empty(context: Context): Fold {
     return { state: context.decider.initial, head: EMPTY_HEAD, done: new Map(), bytes: STREAM_BYTES };
   }
 
-  private absorb(context: Context, into: Folded, event: DomainEvent, sealed: SealedEvent, position: number): void {
+  private absorb(context: Context, into: Fold, event: DomainEvent, sealed: SealedEvent, position: number): void {
     into.state = context.decider.evolve(into.state, event);
     const { revision, hash, meta } = sealed;
     into.head = { revision, hash };
@@ -129,7 +129,7 @@ export class Folds {
   }
 
   /** A stream that nobody ever wrote to is not worth a place. */
-  private keep(stream: string, folded: Folded): void {
+  private keep(stream: string, folded: Fold): void {
     if (folded.head.revision < 0) return;
     // The same object again would keep the weight that it had when it came.
     this.cache.delete(stream);

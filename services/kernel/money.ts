@@ -7,7 +7,6 @@ import { AgonError } from './errors.js';
  */
 export const cents = z.string().regex(/^(0|[1-9]\d{0,17})$/, 'must be a whole number of cents, written as a string');
 export const positiveCents = cents.refine((value) => value !== '0', 'must be more than zero');
-export const signedCents = z.string().regex(/^(0|-?[1-9]\d{0,17})$/, 'must be a whole number of cents');
 
 /** PLAY is the credit that costs nothing; real currencies join with payments. */
 export const currency = z.string().regex(/^[A-Z]{3,8}$/, 'must be a currency code like PLAY or USD');

@@ -1,5 +1,6 @@
 import { type DynamicModule, Inject, Module, type Provider, type Type } from '@nestjs/common';
-import { CommandHandler, type ICommand, type ICommandHandler } from '@nestjs/cqrs';
+import { NestFactory } from '@nestjs/core';
+import { CommandBus, CommandHandler, CqrsModule, type ICommand, type ICommandHandler } from '@nestjs/cqrs';
 import type { CommandClass } from './command.js';
 import type { Context } from './context.js';
 import type { Command } from './decider.js';
@@ -35,4 +36,27 @@ function handlerOf(context: Context, command: CommandClass): Type<ICommandHandle
   Object.defineProperty(GeneratedHandler, 'name', { value: `${command.spec.type}Handler` });
   CommandHandler(command as unknown as Type<ICommand>)(GeneratedHandler);
   return GeneratedHandler;
+}
+
+class Kernel {}
+class WriteSide {}
+
+/** The bus that carries commands to the contexts, by `handle()`. */
+export async function commandBusOf(contexts: readonly Context[], handle: Handle) {
+  const kernel: DynamicModule = {
+    module: Kernel,
+    global: true,
+    providers: [{ provide: HANDLE, useValue: handle }],
+    exports: [HANDLE],
+  };
+  const module: DynamicModule = {
+    module: WriteSide,
+    imports: [kernel, CqrsModule.forRoot(), ...contexts.map(contextModule)],
+  };
+  const app = await NestFactory.createApplicationContext(module, { logger: false });
+  const bus = app.get(CommandBus);
+  return {
+    execute: (command: Command): Promise<Handled> => bus.execute(command),
+    close: () => app.close(),
+  };
 }

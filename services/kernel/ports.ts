@@ -71,8 +71,8 @@ export interface Checkpoints {
   saved?(group: string): Promise<number>;
   /** Forgets how far the group has come, and what followed from it. */
   reset(group: string): Promise<void>;
-  bury(letter: DeadLetter): Promise<void>;
-  /** The letter had its effect after all; one that there is not is no error. */
+  bury(deadLetter: DeadLetter): Promise<void>;
+  /** The dead letter had its effect after all; one that there is not is no error. */
   unbury(group: string, eventId: string): Promise<void>;
   deadLetters(group?: string): Promise<readonly DeadLetter[]>;
 }
@@ -116,13 +116,13 @@ export interface Rate {
   readonly burst: number;
 }
 
-export type Taken =
+export type TakeResult =
   | { readonly ok: true; readonly left: number }
   | { readonly ok: false; readonly retryAfterMs: number };
 
 /** Token buckets by name. A bucket begins full, and what is refused takes nothing. */
 export interface RateLimits {
-  take(name: string, rate: Rate, tokens?: number): Promise<Taken>;
+  take(name: string, rate: Rate, tokens?: number): Promise<TakeResult>;
 }
 
 /** One more of something of which there may be so many. */
@@ -135,7 +135,7 @@ export interface Claim {
   readonly keepMs: number;
 }
 
-export type Claimed =
+export type ClaimResult =
   /** What came to nothing is given back. */
   | { readonly ok: true; release(): Promise<void> }
   /** The first of which there are as many as there may be. */
@@ -144,5 +144,19 @@ export type Claimed =
 /** Counts by name, of things that cannot all be seen yet. */
 export interface Quotas {
   /** One of each, or nothing at all: of two who claim the last one at once, one gets it. */
-  claim(claims: readonly Claim[]): Promise<Claimed>;
+  claim(claims: readonly Claim[]): Promise<ClaimResult>;
+}
+
+/** A right that one process at a time has, for as long as it keeps it alive. */
+export interface Lease {
+  /** Waits for it. Rejects only when the signal fires. */
+  acquire(signal: AbortSignal): Promise<HeldLease>;
+}
+
+export interface HeldLease {
+  /** Grows with every holder: whoever guards a resource can refuse an older one. */
+  readonly token: number;
+  /** Fires when the lease may have passed to somebody else. */
+  readonly lost: AbortSignal;
+  release(): Promise<void>;
 }

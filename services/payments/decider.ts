@@ -5,7 +5,7 @@ import { failCheckout, left, takeNotice } from './notices.js';
 import { evolve, initial, isDisputed, maybePaid, type PaymentState, paymentOf, withdrawalOf } from './state.js';
 
 /** The smallest payment that providers take, and more than anybody should lose to a typing error. */
-export const CHECKOUT_CENTS = { min: 100n, max: 100_000_00n } as const;
+const CHECKOUT_CENTS = { min: 100n, max: 100_000_00n } as const;
 
 function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
   switch (command.type) {

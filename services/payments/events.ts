@@ -1,21 +1,22 @@
 import { z } from 'zod';
-import { cents, defineEvents, type EventOf, positiveCents, slug } from '../kernel/index.js';
+import { cents, defineEvents, type EventOf, notChosen, positiveCents, slug } from '../kernel/index.js';
 
 /** Money that people pay in and take out. Play credits are not: they cost nothing and are worth nothing. */
 export const realCurrency = z.enum(['USD', 'EUR', 'GBP']);
+const ofOffer = notChosen('names an offer of the arena', z.string().max(40));
 const price = { amountCents: positiveCents, currency: realCurrency };
 
 /** What a checkout pays for. */
 export const order = z.discriminatedUnion('kind', [
   /** The money can be withdrawn so many seconds after it came in: cards are charged back, and that takes its time. */
   z.object({ kind: z.literal('deposit'), ...price, clearingS: z.int().min(0).max(31_536_000) }),
-  z.object({ kind: z.literal('credits'), ...price, packId: z.string().max(40), creditCents: positiveCents }),
-  z.object({ kind: z.literal('plan'), ...price, planId: z.string().max(40) }),
+  z.object({ kind: z.literal('credits'), ...price, packId: ofOffer, creditCents: positiveCents }),
+  z.object({ kind: z.literal('plan'), ...price, planId: ofOffer }),
 ]);
 
 /** An id that the provider gave. */
 export const providerId = z.string().regex(/^[A-Za-z0-9_]{1,200}$/);
-export const because = z.string().max(400);
+export const because = notChosen('is said by staff, the arena or the provider', z.string().max(400));
 
 const payment = { accountId: slug, paymentId: z.uuid() };
 const refund = z.object({ ...payment, ...price, kind: z.literal('refund'), refundId: providerId, failed: z.boolean() });
@@ -35,7 +36,7 @@ const asOfS = z.int().min(0);
 const startedS = z.int().min(0);
 const subscription = z.object({
   accountId: slug,
-  planId: z.string().max(40),
+  planId: ofOffer,
   subscriptionId: providerId,
   asOfS,
   startedS,
@@ -44,7 +45,7 @@ const subscription = z.object({
 
 const planClaim = {
   accountId: slug,
-  planId: z.string().max(40),
+  planId: ofOffer,
   invoiceId: providerId,
   claimId: providerId,
   ...price,
@@ -61,7 +62,7 @@ export const notice = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('plan-paid'),
     accountId: slug,
-    planId: z.string().max(40),
+    planId: ofOffer,
     invoiceId: providerId,
     ...price,
   }),
@@ -132,7 +133,7 @@ export const paymentEvents = defineEvents('payments', {
   PlanNoted: { version: 1, schema: subscription },
   PlanPaid: {
     version: 1,
-    schema: z.object({ accountId: slug, planId: z.string().max(40), invoiceId: providerId, ...price }),
+    schema: z.object({ accountId: slug, planId: ofOffer, invoiceId: providerId, ...price }),
   },
   /** The plan itself follows its subscription, not this. */
   PlanPaymentTaken: { version: 1, schema: z.object(planClaim) },

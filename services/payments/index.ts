@@ -1,13 +1,10 @@
-export {
-  AskWithdrawal,
-  CancelWithdrawal,
-  EndPlan,
-  RecordTransfer,
-  RequestCheckout,
-  RequestPayoutAccount,
-  RequestRefund,
-  TakeNotice,
-} from './commands.js';
+import { defineContext } from '../kernel/index.js';
+import * as commands from './commands.js';
+import { paymentDecider } from './decider.js';
+import { paymentEvents } from './events.js';
+import { paidIn, withdrawals } from './policies.js';
+
+export * from './commands.js';
 export {
   type Notice,
   type Order,
@@ -16,19 +13,15 @@ export {
   type RealCurrency,
   realCurrency,
 } from './events.js';
-export { takeWebhook, WEBHOOK_BYTES_MAX } from './incoming.js';
-export { payments } from './module.js';
-export {
-  beyondPlan,
-  type CreditPack,
-  creditPacks,
-  OFFER_CURRENCY,
-  type Plan,
-  type PlanLimit,
-  packNamed,
-  planInForce,
-  planNamed,
-  plans,
-} from './offers.js';
-export { carryOut, outgoingTypes } from './outgoing.js';
-export type { CheckoutOrder, PaymentProvider, RefundOrder, TransferOrder } from './provider.js';
+export * from './incoming.js';
+export * from './offers.js';
+export type * from './provider.js';
+
+export const payments = defineContext({
+  name: 'payments',
+  streams: 'payments',
+  events: paymentEvents,
+  decider: paymentDecider,
+  commands,
+  policies: [paidIn, withdrawals],
+});

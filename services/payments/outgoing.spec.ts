@@ -20,7 +20,6 @@ import { ApproveWithdrawal } from './commands.js';
 import {
   AskWithdrawal,
   CancelWithdrawal,
-  carryOut,
   type Notice,
   type PaymentProvider,
   payments,
@@ -28,6 +27,7 @@ import {
   RequestRefund,
   TakeNotice,
 } from './index.js';
+import { carryOut } from './outgoing.js';
 import { paidIn, withdrawals } from './policies.js';
 
 const DAY_MS = 24 * 3600 * 1000;

@@ -22,7 +22,7 @@ import {
   RefuseRefund,
 } from './commands.js';
 import type { PaymentEvent } from './events.js';
-import { payments } from './module.js';
+import { payments } from './index.js';
 import type { PaymentProvider } from './provider.js';
 import { isDisputed } from './state.js';
 

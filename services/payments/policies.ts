@@ -13,7 +13,13 @@ import { ApproveWithdrawal, RefuseWithdrawal } from './commands.js';
 import type { Order, PaymentEvent, paymentEvents } from './events.js';
 
 type Event<Type extends PaymentEvent['type']> = Extract<EventOf<typeof paymentEvents>, { type: Type }>;
-type Taken = 'PaymentReceived' | 'PaymentRefunded' | 'RefundFailed' | 'DisputeOpened' | 'DisputeWon' | 'DisputeLost';
+type PaidInType =
+  | 'PaymentReceived'
+  | 'PaymentRefunded'
+  | 'RefundFailed'
+  | 'DisputeOpened'
+  | 'DisputeWon'
+  | 'DisputeLost';
 
 /** What an amount of money is worth in the wallet: itself, or its share of the credits that were bought with it. */
 function worth(order: Order, amountCents: string) {
@@ -61,7 +67,7 @@ const freezeOf = ({ accountId, disputeId }: Event<'DisputeLost'>['data']) => ({
 const unfreeze = (data: Event<'DisputeLost'>['data'], meta: Reaction) => [new UnfreezeWallet(freezeOf(data), meta(1))];
 
 /** What was paid is in the wallet; what was refunded or charged back is not; what came back is there again. */
-export const paidIn = definePolicy<Event<Taken>>(
+export const paidIn = definePolicy<Event<PaidInType>>(
   'payments.paid-in',
   ['PaymentReceived', 'PaymentRefunded', 'RefundFailed', 'DisputeOpened', 'DisputeWon', 'DisputeLost'],
   ({ type, data, time }, meta) => {

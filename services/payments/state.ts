@@ -7,7 +7,7 @@ export interface Payment {
   /** What the provider calls it, once it was paid. */
   readonly chargeId?: string;
   /** Refunds that we asked for. */
-  readonly asked: Readonly<Record<string, AskedRefund>>;
+  readonly asked: Readonly<Record<string, RefundRequest>>;
   readonly refunds: Readonly<Record<string, Claim<'counted' | 'failed'>>>;
   readonly disputes: Readonly<Record<string, Claim<'open' | 'won' | 'lost'>>>;
   /** What is left of it in the wallet, by deposit: the payment itself, and what came back since. */
@@ -16,7 +16,7 @@ export interface Payment {
   readonly kept: readonly AfterPayment[];
 }
 
-interface AskedRefund {
+interface RefundRequest {
   readonly amountCents: bigint;
   readonly status: 'requested' | 'made' | 'refused';
   readonly refundId?: string;
@@ -27,7 +27,7 @@ interface Claim<Stage> {
   readonly amountCents: bigint;
 }
 
-export interface Withdrawal {
+interface Withdrawal {
   readonly withdrawalId: string;
   readonly amountCents: string;
   readonly currency: 'USD' | 'EUR' | 'GBP';
@@ -66,55 +66,12 @@ export const initial: PaymentState = {
 };
 
 export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
+  if (isOfPayment(event)) {
+    const { paymentId } = event.data;
+    const payment = evolvePayment(state.payments[paymentId], event);
+    return payment ? { ...state, payments: { ...state.payments, [paymentId]: payment } } : state;
+  }
   switch (event.type) {
-    case 'CheckoutRequested': {
-      const fresh: Payment = {
-        order: event.data.order,
-        status: 'requested',
-        asked: {},
-        refunds: {},
-        disputes: {},
-        deposits: {},
-        kept: [],
-      };
-      return { ...state, payments: { ...state.payments, [event.data.paymentId]: fresh } };
-    }
-    case 'CheckoutOpened':
-      return withPayment(state, event.data.paymentId, { status: 'open' });
-    case 'CheckoutFailed':
-      return withPayment(state, event.data.paymentId, { status: 'failed' });
-    case 'PaymentReceived': {
-      const { paymentId, order, chargeId } = event.data;
-      const deposits = { [paymentId]: BigInt(order.amountCents) };
-      return withPayment(state, paymentId, { status: 'received', chargeId, kept: [], deposits });
-    }
-    case 'RefundRequested':
-      return withAsked(state, event.data, { amountCents: BigInt(event.data.amountCents), status: 'requested' });
-    case 'RefundMade':
-      return withAsked(state, event.data, { status: 'made', refundId: event.data.refundId });
-    case 'RefundRefused':
-      return withAsked(state, event.data, { status: 'refused' });
-    case 'NoticeKept':
-      return withPayment(state, event.data.paymentId, ({ kept }) => ({ kept: [...kept, event.data.notice] }));
-    case 'PaymentRefunded':
-    case 'RefundFailed': {
-      const stage = event.type === 'RefundFailed' ? 'failed' : 'counted';
-      const claim = { stage, amountCents: BigInt(event.data.amountCents) } as const;
-      return withPayment(state, event.data.paymentId, ({ refunds, deposits }) => ({
-        refunds: { ...refunds, [event.data.refundId]: claim },
-        deposits: moved(deposits, event.data),
-      }));
-    }
-    case 'DisputeOpened':
-    case 'DisputeWon':
-    case 'DisputeLost': {
-      const stage = ({ DisputeOpened: 'open', DisputeWon: 'won', DisputeLost: 'lost' } as const)[event.type];
-      const claim = { stage, amountCents: BigInt(event.data.amountCents) };
-      return withPayment(state, event.data.paymentId, ({ disputes, deposits }) => ({
-        disputes: { ...disputes, [event.data.disputeId]: claim },
-        deposits: moved(deposits, event.data),
-      }));
-    }
     case 'PlanChanged':
       return { ...withSubscription(state, event.data), plan: event.data };
     case 'PlanNoted':
@@ -145,27 +102,78 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
       return withWithdrawal(state, { ...asked, status: 'asked' });
     }
     case 'WithdrawalRefused':
-      return endWithdrawal(state, event.data.withdrawalId, { status: 'refused' });
     case 'WithdrawalRequested':
-      return endWithdrawal(state, event.data.withdrawalId, { status: 'requested' });
     case 'WithdrawalStopped':
-      return endWithdrawal(state, event.data.withdrawalId, { status: 'stopped' });
+    case 'WithdrawalFailed':
+      return changeWithdrawal(state, event.data.withdrawalId, { status: WITHDRAWAL_STATUS[event.type] });
     case 'WithdrawalPaid':
-      return endWithdrawal(state, event.data.withdrawalId, { status: 'paid', transferId: event.data.transferId });
+      return changeWithdrawal(state, event.data.withdrawalId, { status: 'paid', transferId: event.data.transferId });
     case 'WithdrawalReversed': {
       const { withdrawalId, totalCents } = event.data;
-      return endWithdrawal(state, withdrawalId, { reversedCents: BigInt(totalCents) });
+      return changeWithdrawal(state, withdrawalId, { reversedCents: BigInt(totalCents) });
     }
-    case 'WithdrawalFailed':
-      return endWithdrawal(state, event.data.withdrawalId, { status: 'failed' });
   }
 }
 
 export const NO_PAYOUT = { enabled: false, asOfS: 0 } as const;
 
-type Claimed = Extract<PaymentEvent, { data: { paymentId: string; amountCents: string } }>['data'];
+const WITHDRAWAL_STATUS = {
+  WithdrawalRefused: 'refused',
+  WithdrawalRequested: 'requested',
+  WithdrawalStopped: 'stopped',
+  WithdrawalFailed: 'failed',
+} as const;
+const DISPUTE_STAGE = { DisputeOpened: 'open', DisputeWon: 'won', DisputeLost: 'lost' } as const;
 
-function moved(deposits: Payment['deposits'], data: Claimed): Payment['deposits'] {
+type OfPayment = Extract<PaymentEvent, { data: { paymentId: string } }>;
+
+const isOfPayment = (event: PaymentEvent): event is OfPayment => 'paymentId' in event.data;
+
+/** Undefined for a payment that nobody asked for. */
+function evolvePayment(payment: Payment | undefined, event: OfPayment): Payment | undefined {
+  if (event.type === 'CheckoutRequested') {
+    const nothing = { asked: {}, refunds: {}, disputes: {}, deposits: {}, kept: [] };
+    return { order: event.data.order, status: 'requested', ...nothing };
+  }
+  if (!payment) return undefined;
+  switch (event.type) {
+    case 'CheckoutOpened':
+      return { ...payment, status: 'open' };
+    case 'CheckoutFailed':
+      return { ...payment, status: 'failed' };
+    case 'PaymentReceived': {
+      const { paymentId, order, chargeId } = event.data;
+      const deposits = { [paymentId]: BigInt(order.amountCents) };
+      return { ...payment, status: 'received', chargeId, kept: [], deposits };
+    }
+    case 'RefundRequested':
+      return withAsked(payment, event.data, { amountCents: BigInt(event.data.amountCents), status: 'requested' });
+    case 'RefundMade':
+      return withAsked(payment, event.data, { status: 'made', refundId: event.data.refundId });
+    case 'RefundRefused':
+      return withAsked(payment, event.data, { status: 'refused' });
+    case 'NoticeKept':
+      return { ...payment, kept: [...payment.kept, event.data.notice] };
+    case 'PaymentRefunded':
+    case 'RefundFailed': {
+      const stage = event.type === 'RefundFailed' ? 'failed' : 'counted';
+      const claim = { stage, amountCents: BigInt(event.data.amountCents) } as const;
+      const refunds = { ...payment.refunds, [event.data.refundId]: claim };
+      return { ...payment, refunds, deposits: moved(payment.deposits, event.data) };
+    }
+    case 'DisputeOpened':
+    case 'DisputeWon':
+    case 'DisputeLost': {
+      const claim = { stage: DISPUTE_STAGE[event.type], amountCents: BigInt(event.data.amountCents) };
+      const disputes = { ...payment.disputes, [event.data.disputeId]: claim };
+      return { ...payment, disputes, deposits: moved(payment.deposits, event.data) };
+    }
+  }
+}
+
+type ClaimEvent = Extract<OfPayment, { data: { amountCents: string } }>;
+
+function moved(deposits: Payment['deposits'], data: ClaimEvent['data']): Payment['deposits'] {
   if ('returnedCents' in data) return { ...deposits, [data.depositId]: BigInt(data.returnedCents) };
   const after: Record<string, bigint> = { ...deposits };
   if ('taken' in data) {
@@ -174,26 +182,9 @@ function moved(deposits: Payment['deposits'], data: Claimed): Payment['deposits'
   return after;
 }
 
-function withPayment(
-  state: PaymentState,
-  paymentId: string,
-  change: Partial<Payment> | ((payment: Payment) => Partial<Payment>),
-): PaymentState {
-  const payment = state.payments[paymentId];
-  if (!payment) return state;
-  const changed = { ...payment, ...(typeof change === 'function' ? change(payment) : change) };
-  return { ...state, payments: { ...state.payments, [paymentId]: changed } };
-}
-
-function withAsked(
-  state: PaymentState,
-  { paymentId, requestId }: { paymentId: string; requestId: string },
-  change: Partial<AskedRefund>,
-): PaymentState {
-  return withPayment(state, paymentId, ({ asked }) => {
-    const before = asked[requestId] ?? { amountCents: 0n, status: 'requested' };
-    return { asked: { ...asked, [requestId]: { ...before, ...change } } };
-  });
+function withAsked(payment: Payment, { requestId }: { requestId: string }, change: Partial<RefundRequest>): Payment {
+  const before = payment.asked[requestId] ?? { amountCents: 0n, status: 'requested' };
+  return { ...payment, asked: { ...payment.asked, [requestId]: { ...before, ...change } } };
 }
 
 function withSubscription(state: PaymentState, heard: Subscription): PaymentState {
@@ -206,7 +197,7 @@ const withWithdrawal = (state: PaymentState, withdrawal: Withdrawal): PaymentSta
   withdrawals: { ...state.withdrawals, [withdrawal.withdrawalId]: withdrawal },
 });
 
-function endWithdrawal(state: PaymentState, withdrawalId: string, change: Partial<Withdrawal>): PaymentState {
+function changeWithdrawal(state: PaymentState, withdrawalId: string, change: Partial<Withdrawal>): PaymentState {
   const withdrawal = state.withdrawals[withdrawalId];
   return withdrawal ? withWithdrawal(state, { ...withdrawal, ...change }) : state;
 }

@@ -43,7 +43,8 @@ describe('a runner', () => {
   it('may register itself, and is revoked by staff', () => {
     const may = (command: (actor: { id: string; role: (typeof roles)[number] }) => object) =>
       roles.filter((role) => allowed(command({ id: 'eve', role }) as never));
-    expect(may((actor) => register({}, actor))).toEqual(['operator', 'admin', 'runner', 'system']);
+    expect(may((actor) => register({}, actor))).toEqual(['operator', 'admin', 'system']);
+    expect(may(({ role }) => register({}, { id: runnerId, role }))).toEqual(['operator', 'admin', 'runner', 'system']);
     expect(may(revoke)).toEqual(['operator', 'admin', 'system']);
   });
 });

@@ -10,7 +10,7 @@ const FORMAT = 1;
 export const EMBEDDED = 'embedded';
 
 /** Who has the folder, and where it can be reached. */
-export interface Holder {
+interface Holder {
   readonly pid: number;
   /** Tells a process from a later one with the same number. */
   readonly started: string;

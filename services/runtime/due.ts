@@ -1,80 +1,44 @@
-import { upcast } from '../../projections/views.js';
-import { heldBack } from '../adapters/bus/checkpoints.js';
-import { EmbeddedBus } from '../adapters/bus/embedded.js';
-import { ExpireMatch, type Patience, WaitingMatches } from '../arena/index.js';
+import { upcast } from '../index.js';
 import {
-  type Bus,
   type Checkpoints,
-  type Clock,
   type Command,
   type CommandMeta,
   type Consumer,
   derivedId,
-  type EventStore,
   type Handled,
+  heldBack,
   isAgonError,
   newMeta,
   SYSTEM,
 } from '../kernel/index.js';
-import { ExpireHolds, ExpiringHolds } from '../wallet/index.js';
+import type { Host } from './host.js';
+import { repeat } from './repeat.js';
 
 const SWEEP_MS = 500;
-/** After a start, what was waited for while nobody was there gets this long to come. */
-const CATCH_UP_MS = 60_000;
 
-interface ExpiryOptions {
-  readonly store: EventStore;
-  readonly checkpoints: Checkpoints;
-  /** What carries the events; the log itself when left out. */
-  readonly makeBus?: (checkpoints: Checkpoints) => Bus;
-  readonly clock: Clock;
-  execute(command: Command): Promise<Handled>;
-  onRetry(group: string, error: unknown): void;
+export type MetaOf = (what: string, id: string) => CommandMeta;
+
+/** What whoever follows events by itself needs of a host. */
+export interface Follows extends Pick<Host, 'clock' | 'onRetry'> {
+  readonly engines: Pick<Host['engines'], 'bus' | 'checkpoints'>;
 }
-
-/** Gives back holds whose time has run out. */
-export function followExpiry(options: ExpiryOptions): Promise<Consumer> {
-  const { clock } = options;
-  const begin = () => {
-    const holds = new ExpiringHolds(clock);
-    const due = () =>
-      holds.due().map((accountId) => (meta: Meta) => new ExpireHolds({ accountId }, meta('expire holds', accountId)));
-    return { fold: holds, due };
-  };
-  return followDue(options, { group: 'expiry', types: ExpiringHolds.types, begin });
-}
-
-/** Voids matches that nobody gave the stakes for, or played, in the time that they have. */
-export function followWaiting(options: ExpiryOptions & { readonly config: Patience }): Promise<Consumer> {
-  const { clock, config } = options;
-  const graceMs = Math.min(CATCH_UP_MS, config.stakesWaitS * 1_000, config.runnerWaitS * 1_000);
-  const fromMs = Date.parse(clock()) + graceMs;
-  const begin = () => {
-    const matches = new WaitingMatches(clock, config);
-    const due = () => {
-      const asked = Date.parse(clock()) < fromMs ? [] : matches.due();
-      return asked.map((data) => (meta: Meta) => new ExpireMatch(data, meta('expire match', data.matchId)));
-    };
-    return { fold: matches, due };
-  };
-  return followDue(options, { group: 'waiting', types: WaitingMatches.types, begin });
-}
-
-type Meta = (what: string, id: string) => CommandMeta;
 
 interface Due {
   readonly group: string;
   readonly types: readonly string[];
   begin(): {
     readonly fold: { apply(event: never): void; completeUpTo(position: number): number };
-    due(): readonly ((meta: Meta) => Command)[];
+    due(): readonly ((meta: MetaOf) => Command)[];
   };
 }
 
 /** Asks for what is due, again and again. Its checkpoint never passes what has still to end. */
-async function followDue(options: ExpiryOptions, { group, types, begin }: Due): Promise<Consumer> {
-  const { store, checkpoints, clock, execute, onRetry } = options;
-  const { makeBus = (behind: Checkpoints) => new EmbeddedBus(store, behind, onRetry) } = options;
+export async function followDue(
+  { engines, clock, onRetry }: Follows,
+  execute: (command: Command) => Promise<Handled>,
+  { group, types, begin }: Due,
+): Promise<Consumer> {
+  const [makeBus, checkpoints] = await Promise.all([engines.bus(), engines.checkpoints()]);
   let following = begin();
   const behind: Checkpoints = {
     ...heldBack(checkpoints, (heard) => following.fold.completeUpTo(heard)),
@@ -88,19 +52,22 @@ async function followDue(options: ExpiryOptions, { group, types, begin }: Due): 
   const consumer = await bus.consume({ group, types }, async (events) => {
     for (const event of events) following.fold.apply(upcast(event) as never);
   });
-  const meta: Meta = (what, id) => newMeta(SYSTEM, { id: derivedId(what, id, clock()), clock });
-  const sweep = async () => {
-    for (const make of following.due()) {
-      await execute(make(meta)).catch((error: unknown) => {
-        // A log that is closing has no more to say about what is due.
-        if (!isAgonError(error, 'STORE.CLOSED')) onRetry(group, error);
-      });
-    }
-  };
-  const sweeper = setInterval(() => void sweep(), SWEEP_MS);
+  const meta: MetaOf = (what, id) => newMeta(SYSTEM, { id: derivedId(what, id, clock()), clock });
+  const sweeper = repeat(
+    SWEEP_MS,
+    async () => {
+      for (const make of following.due()) await execute(make(meta)).catch(unlessClosed((err) => onRetry(group, err)));
+    },
+    (error) => onRetry(group, error),
+  );
   const stop = async () => {
-    clearInterval(sweeper);
+    await sweeper.stop();
     await bus.close();
   };
   return { ...consumer, stop };
 }
+
+/** A log that is closing has no more to say about anything. */
+export const unlessClosed = (tell: (error: unknown) => void) => (error: unknown) => {
+  if (!isAgonError(error, 'STORE.CLOSED')) tell(error);
+};

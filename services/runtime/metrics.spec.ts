@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { MemoryEventStore } from '../adapters/store/memory.js';
 import type { Consumer } from '../kernel/index.js';
-import { addGauges, keptFor } from './gauges.js';
+import type { Engines } from './engines.js';
+import { addConsumerGauges, keptFor } from './gauges.js';
 import { bounded, Metrics } from './metrics.js';
 
 describe('a label', () => {
@@ -69,7 +70,8 @@ describe('metrics', () => {
 
 describe('gauges', () => {
   it('tell the lag of who has the work, and that the others stand by', async () => {
-    const { registry } = new Metrics();
+    const metrics = new Metrics();
+    const { registry } = metrics;
     const store = Object.assign(new MemoryEventStore(), { lastPosition: async () => 9_000 });
     const at = (position: number, active: boolean): Consumer => ({
       stop: async () => {},
@@ -77,10 +79,9 @@ describe('gauges', () => {
       position: () => position,
       active: () => active,
     });
-    addGauges(registry, {
-      store,
-      consumers: new Map(Object.entries({ relay: at(8_990, true), wallet: at(3, false) })),
-    });
+    const engines = { log: async () => store } as unknown as Engines;
+    const consumers = new Map(Object.entries({ relay: at(8_990, true), wallet: at(3, false) }));
+    addConsumerGauges({ metrics, engines, consumers });
     const lag = await registry.getSingleMetricAsString('agon_consumer_lag_events');
     expect(lag.match(/^agon.*$/gm)).toEqual(['agon_consumer_lag_events{consumer="relay"} 10']);
     const active = await registry.getSingleMetricAsString('agon_consumer_active');

@@ -1,6 +1,6 @@
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Seen } from '../../gateway/observe.js';
-import type { Committed } from '../../projections/engine/projector.js';
+import type { CommitReport as Committed } from '../../projections/engine/projector.js';
 import type { RunnerOptions } from '../../sandbox-runner/index.js';
 import type { Command, RateLimits, SealedEvent } from '../kernel/index.js';
 import type { PaymentProvider } from '../payments/index.js';
@@ -104,6 +104,16 @@ export class Metrics {
     for (const what of ['address', 'actor']) this.refusals.inc({ what }, 0);
   }
 
+  /** A figure that is looked up when somebody asks. What cannot be looked up is left out, and takes nothing else with it. */
+  gauge(name: string, help: string, look: () => number | Promise<number>): void {
+    this.lookedUp(name, help, [], async () => [[undefined, await look()]]);
+  }
+
+  /** One for each value of a label. */
+  gauges(name: string, help: string, label: string, look: () => Promise<Iterable<readonly [string, number]>>): void {
+    this.lookedUp(name, help, [label], look);
+  }
+
   readonly onSeen = ({ door, operation, outcome, stream, ms }: Seen): void => {
     const known = this.operation(operation);
     if (stream) this.streams.inc({ door, operation: known, outcome });
@@ -154,6 +164,31 @@ export class Metrics {
     return timed(provider, CALLS, (call, ms, _args, ok) =>
       this.payments.observe(ms / 1000, call, ok ? 'ok' : 'failed'),
     );
+  }
+
+  private lookedUp(
+    name: string,
+    help: string,
+    labelNames: readonly string[],
+    look: () => Promise<Iterable<readonly [string | undefined, number]>>,
+  ): void {
+    const [label] = labelNames;
+    // Whoever starts again looks it up anew.
+    this.registry.removeSingleMetric(name);
+    const gauge: Gauge = new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.registry],
+      collect: async () => {
+        const found = await look().catch(() => []);
+        gauge.reset();
+        for (const [value, figure] of found) {
+          if (label === undefined || value === undefined) gauge.set(figure);
+          else gauge.set({ [label]: value }, figure);
+        }
+      },
+    });
   }
 
   private count<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {

@@ -17,7 +17,7 @@ export interface Delivered {
 }
 
 /** Those who are told what happens: metrics always, traces and the log of requests if they are wanted. */
-export interface Watch {
+export interface Telemetry {
   onSeen(seen: Seen): void;
   onHandled(command: Command, outcome: string, ms: number): void;
   onAppended(command: Command, events: readonly SealedEvent[], ms: number): void;
@@ -27,7 +27,7 @@ export interface Watch {
 }
 
 /** Puts together who watches. What is off costs nothing: it is not called. */
-export async function watchFrom(config: Config, metrics: Metrics, log: Logger, clock: Clock): Promise<Watch> {
+export async function telemetryFrom(config: Config, metrics: Metrics, log: Logger, clock: Clock): Promise<Telemetry> {
   const { otlpEndpoint: endpoint, traceRatio: ratio } = config;
   // Its libraries take a while to load, and most arenas do without them.
   const tracing = endpoint && new (await import('./tracing.js')).Tracing({ endpoint, ratio, version });
@@ -58,7 +58,7 @@ function watchedBus(
   bus: Bus,
   clock: Clock,
   tell: (delivered: Delivered) => void,
-  types?: Parameters<Watch['bus']>[1],
+  types?: Parameters<Telemetry['bus']>[1],
 ): Bus {
   return {
     close: () => bus.close(),

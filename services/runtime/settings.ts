@@ -17,6 +17,13 @@ const secret = (pattern: RegExp, error: string) =>
     .transform((text) => new Secret(text))
     .optional();
 
+const flag = z.union([z.boolean(), z.stringbool()]);
+const port = whole(0, 65_535);
+const text = z.string().min(1);
+const token = secret(/^\S{16,}$/, 'must have 16 characters or more');
+const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https address' });
+const KAFKA_SASL = ['plain', 'scram-sha-256', 'scram-sha-512'] as const;
+
 const isLoopback = (host: string) => ['127.0.0.1', 'localhost', '::1', '[::1]'].includes(host);
 
 /** Plain HTTP only to this very machine: keys and amounts do not cross a network in clear. */
@@ -31,53 +38,76 @@ const origins = z
   .refine(
     (given) => given.every((text) => URL.canParse(text) && new URL(text).origin === text),
     'must be origins like https://agon.example, with commas between',
-  );
+  )
+  .readonly();
 
 /** Words with commas between. */
 const words = (pattern: RegExp, error: string) =>
   z
     .union([z.array(z.string()), z.string().transform((text) => text.split(',').map((word) => word.trim()))])
-    .refine((given) => given.every((word) => pattern.test(word)), error);
+    .refine((given) => given.every((word) => pattern.test(word)), error)
+    .readonly();
 
 const hostAndPort = /^[\w.-]+:\d{1,5}$/;
 
 /** Every setting, with its environment variable. Flags of the command line override the environment. */
 const settings = {
-  dataDir: { env: 'AGON_DATA', schema: z.string().min(1).default('.agon') },
-  host: { env: 'AGON_HOST', schema: z.string().min(1).default('127.0.0.1') },
-  port: { env: 'AGON_PORT', schema: whole(0, 65_535).default(4600) },
+  /** The one folder that holds all that the embedded deployment keeps. Absolute. */
+  dataDir: { env: 'AGON_DATA', schema: text.default('.agon') },
+  host: { env: 'AGON_HOST', schema: text.default('127.0.0.1') },
+  /** 0 takes any free port. */
+  port: { env: 'AGON_PORT', schema: port.default(4600) },
+  /** How many proxies stand before the gateway: so many entries of X-Forwarded-For are believed. */
   proxies: { env: 'AGON_PROXIES', schema: whole(0, 16).default(0) },
+  /** Pages of these origins may call the gateway from a browser; none of another origin when empty. */
   corsOrigins: { env: 'AGON_CORS_ORIGINS', schema: origins.default([]) },
+  /** How long after it happened spectators see a turn, so that watching helps no player. */
   spectatorDelayMs: { env: 'AGON_SPECTATOR_DELAY_MS', schema: whole(0, 600_000).default(0) },
-  webhookPrivate: { env: 'AGON_WEBHOOK_PRIVATE', schema: z.union([z.boolean(), z.stringbool()]).default(false) },
-  introspection: { env: 'AGON_INTROSPECTION', schema: z.union([z.boolean(), z.stringbool()]).optional() },
-  persistedQueries: { env: 'AGON_PERSISTED_QUERIES', schema: z.string().min(1).optional() },
-  grpcPort: { env: 'AGON_GRPC_PORT', schema: whole(0, 65_535).optional() },
+  /** Whether webhooks may lead to loopback and private addresses, and go without TLS. */
+  webhookPrivate: { env: 'AGON_WEBHOOK_PRIVATE', schema: flag.default(false) },
+  /** Whether anybody may ask for GraphQL's schema. When left out: on loopback, yes; on a network, no. */
+  introspection: { env: 'AGON_INTROSPECTION', schema: flag.optional() },
+  /** A file of the only queries that GraphQL answers to others than staff; it answers all of them when left out. */
+  persistedQueries: { env: 'AGON_PERSISTED_QUERIES', schema: text.optional() },
+  /** The endpoint for runners; closed when there is no port, and any free one for 0. */
+  grpcPort: { env: 'AGON_GRPC_PORT', schema: port.optional() },
+  /** The EventStoreDB that holds the log, as a connection string; the log in the data folder when left out. */
   storeUrl: {
     env: 'AGON_STORE',
     schema: secret(/^esdb(\+discover)?:\/\/\S+$/, 'must start with esdb:// or esdb+discover://'),
   },
-  eventstorePort: { env: 'AGON_EVENTSTORE_PORT', schema: whole(0, 65_535).optional() },
-  eventstoreCert: { env: 'AGON_EVENTSTORE_CERT', schema: z.string().min(1).optional() },
-  eventstoreKey: { env: 'AGON_EVENTSTORE_KEY', schema: z.string().min(1).optional() },
-  eventstoreInsecure: {
-    env: 'AGON_EVENTSTORE_INSECURE',
-    schema: z.union([z.boolean(), z.stringbool()]).default(false),
-  },
-  playPort: { env: 'AGON_PLAY_PORT', schema: whole(0, 65_535).optional() },
-  playCert: { env: 'AGON_PLAY_CERT', schema: z.string().min(1).optional() },
-  playKey: { env: 'AGON_PLAY_KEY', schema: z.string().min(1).optional() },
-  playClientCa: { env: 'AGON_PLAY_CLIENT_CA', schema: z.string().min(1).optional() },
-  playReflection: { env: 'AGON_PLAY_REFLECTION', schema: z.union([z.boolean(), z.stringbool()]).default(false) },
+  /** The endpoint for EventStoreDB's clients; closed when there is no port, and any free one for 0. */
+  eventstorePort: { env: 'AGON_EVENTSTORE_PORT', schema: port.optional() },
+  /** The files of its certificate and key, in PEM; it makes its own when they are left out. */
+  eventstoreCert: { env: 'AGON_EVENTSTORE_CERT', schema: text.optional() },
+  eventstoreKey: { env: 'AGON_EVENTSTORE_KEY', schema: text.optional() },
+  /** Plain HTTP/2 on this machine alone: whoever reaches it may read. */
+  eventstoreInsecure: { env: 'AGON_EVENTSTORE_INSECURE', schema: flag.default(false) },
+  /** The endpoint for agents that play from outside; closed when there is no port, and any free one for 0. */
+  playPort: { env: 'AGON_PLAY_PORT', schema: port.optional() },
+  /** PEM files: with certificate and key the endpoint speaks TLS, and with an authority it asks clients for theirs. */
+  playCert: { env: 'AGON_PLAY_CERT', schema: text.optional() },
+  playKey: { env: 'AGON_PLAY_KEY', schema: text.optional() },
+  playClientCa: { env: 'AGON_PLAY_CLIENT_CA', schema: text.optional() },
+  /** Whether tools may ask that endpoint what it serves. */
+  playReflection: { env: 'AGON_PLAY_REFLECTION', schema: flag.default(false) },
+  /** What a turn of an agent outside may take without cost, what it has beyond that, and how late it may come. */
   playTurnMs: { env: 'AGON_PLAY_TURN_MS', schema: whole(1, 3_600_000).default(2_000) },
   playBankMs: { env: 'AGON_PLAY_BANK_MS', schema: whole(0, 3_600_000).default(60_000) },
   playJoinMs: { env: 'AGON_PLAY_JOIN_MS', schema: whole(1, 3_600_000).default(30_000) },
+  /** How long a match with agents from outside waits for an open endpoint before it is voided. */
   playWaitMs: { env: 'AGON_PLAY_WAIT_MS', schema: whole(1_000, 86_400_000).default(600_000) },
-  runner: { env: 'AGON_RUNNER', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
+  /** Whether a runner runs inside the arena. */
+  runner: { env: 'AGON_RUNNER', schema: flag.default(true) },
+  /** How long a match is a runner's without a heartbeat. */
   leaseMs: { env: 'AGON_LEASE_MS', schema: whole(1_000, 3_600_000).default(30_000) },
+  /** Sandbox cells that play matches side by side. */
   cells: { env: 'AGON_CELLS', schema: whole(1, 256).default(availableParallelism()) },
-  egress: { env: 'AGON_EGRESS', schema: z.string().min(1).optional() },
+  /** The policy file of the runner inside: which agents may reach what on the network. None may when it is left out. */
+  egress: { env: 'AGON_EGRESS', schema: text.optional() },
+  /** The house's share of a decided pot, in hundredths of a percent: 500 to 1500. */
   rakeBps: { env: 'AGON_RAKE_BPS', schema: whole(500, 1500).default(1000) },
+  /** Without it, there are play credits and nothing else. */
   stripeSecretKey: {
     env: 'STRIPE_SECRET_KEY',
     schema: secret(/^[sr]k_(test|live)_\w+$/, 'must start with sk_test_, sk_live_, rk_test_ or rk_live_'),
@@ -88,48 +118,63 @@ const settings = {
     schema: secret(/^whsec_\S+(,whsec_\S+)*$/, 'must start with whsec_'),
   },
   stripeUrl: { env: 'AGON_STRIPE_URL', schema: providerUrl.default('https://api.stripe.com') },
+  /** Where people reach the gateway, for the way back from a payment; the address it listens on when left out. */
   publicUrl: { env: 'AGON_PUBLIC_URL', schema: z.url().optional() },
-  registration: { env: 'AGON_REGISTRATION', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
+  /** Whether people may make accounts by themselves. */
+  registration: { env: 'AGON_REGISTRATION', schema: flag.default(true) },
+  /** Who vouches for people, by OpenID Connect, and as whom this arena is known there. */
   oidcIssuer: { env: 'AGON_OIDC_ISSUER', schema: providerUrl.optional() },
-  oidcClientId: { env: 'AGON_OIDC_CLIENT_ID', schema: z.string().min(1).optional() },
+  oidcClientId: { env: 'AGON_OIDC_CLIENT_ID', schema: text.optional() },
   oidcClientSecret: { env: 'AGON_OIDC_CLIENT_SECRET', schema: secret(/^\S+$/, 'must not hold spaces') },
+  /** How long after a deposit its money can be withdrawn. */
   depositClearingS: { env: 'AGON_DEPOSIT_CLEARING_S', schema: whole(0, 31_536_000).default(604_800) },
+  /** How long winnings can be played with before they can be withdrawn. */
   disputeWindowHours: { env: 'AGON_DISPUTE_WINDOW_HOURS', schema: whole(0, 8_760).default(48) },
+  /** How long a match waits for its stakes before it is voided. */
   stakesWaitS: { env: 'AGON_STAKES_WAIT_S', schema: whole(1, 31_536_000).default(3_600) },
+  /** How long a match waits for a runner before it is voided. */
   runnerWaitS: { env: 'AGON_RUNNER_WAIT_S', schema: whole(1, 31_536_000).default(604_800) },
+  /** What a seat of a match costs, in hundredths of a compute credit; 0 lets everybody play for free. */
   computePrice: { env: 'AGON_COMPUTE_PRICE', schema: whole(0, 1_000_000).default(0) },
-  analytics: { env: 'AGON_ANALYTICS', schema: z.union([z.boolean(), z.stringbool()]).default(true) },
-  analyticsPort: { env: 'AGON_ANALYTICS_PORT', schema: whole(0, 65_535).optional() },
+  /** Whether events are kept in ClickHouse as well, for charts and questions. */
+  analytics: { env: 'AGON_ANALYTICS', schema: flag.default(true) },
+  /** Where the embedded ClickHouse answers; any free port of loopback when left out or 0. */
+  analyticsPort: { env: 'AGON_ANALYTICS_PORT', schema: port.optional() },
+  /** After how many days analytics forget an event; 0 for never. The log never does. */
   analyticsDays: { env: 'AGON_ANALYTICS_DAYS', schema: whole(0, 36_500).default(0) },
+  /** A Redis that several gateways share, for limits and hot boards; this process's memory when left out. */
   redisUrl: {
     env: 'REDIS_URL',
     schema: z.url({ protocol: /^rediss?$/, error: 'must be a redis or rediss address' }).optional(),
   },
-  kafkaTls: { env: 'AGON_KAFKA_TLS', schema: z.union([z.boolean(), z.stringbool()]).optional() },
-  kafkaCa: { env: 'AGON_KAFKA_CA', schema: z.string().min(1).optional() },
-  kafkaCert: { env: 'AGON_KAFKA_CERT', schema: z.string().min(1).optional() },
-  kafkaKey: { env: 'AGON_KAFKA_KEY', schema: z.string().min(1).optional() },
+  /** Whether Kafka is spoken to by TLS; it is when any of its files is named. */
+  kafkaTls: { env: 'AGON_KAFKA_TLS', schema: flag.optional() },
+  /** PEM files: who vouches for the brokers (the system's authorities when left out), and who we are to them. */
+  kafkaCa: { env: 'AGON_KAFKA_CA', schema: text.optional() },
+  kafkaCert: { env: 'AGON_KAFKA_CERT', schema: text.optional() },
+  kafkaKey: { env: 'AGON_KAFKA_KEY', schema: text.optional() },
+  /** How a user shows the password to Kafka; there is no user when left out. */
   kafkaSasl: {
     env: 'AGON_KAFKA_SASL',
-    schema: z
-      .enum(['plain', 'scram-sha-256', 'scram-sha-512'], { error: 'must be plain, scram-sha-256 or scram-sha-512' })
-      .optional(),
+    schema: z.enum(KAFKA_SASL, { error: 'must be plain, scram-sha-256 or scram-sha-512' }).optional(),
   },
-  kafkaUser: { env: 'AGON_KAFKA_USER', schema: z.string().min(1).optional() },
+  kafkaUser: { env: 'AGON_KAFKA_USER', schema: text.optional() },
   kafkaPassword: { env: 'AGON_KAFKA_PASSWORD', schema: secret(/^[^\r\n]+$/, 'must be one line') },
-  clickhouseUrl: {
-    env: 'CLICKHOUSE_URL',
-    schema: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
-  },
+  /** A ClickHouse server to use instead of the embedded one. */
+  clickhouseUrl: { env: 'CLICKHOUSE_URL', schema: httpUrl.optional() },
+  /** A PostgreSQL for the read models instead of the embedded one. */
   databaseUrl: {
     env: 'DATABASE_URL',
     schema: secret(/^postgres(ql)?:\/\/\S+$/, 'must start with postgres:// or postgresql://'),
   },
+  /** How many connections to it this process has at most. */
   databasePool: { env: 'AGON_DATABASE_POOL', schema: whole(2, 500).default(10) },
+  /** host:port of Kafka's brokers: what carries events between the processes of a cluster. */
   kafkaBrokers: {
     env: 'KAFKA_BROKERS',
     schema: words(hostAndPort, 'must be host:port, with commas between').default([]),
   },
+  /** What the names of its topics and groups begin with. */
   kafkaPrefix: {
     env: 'AGON_KAFKA_PREFIX',
     schema: z
@@ -137,29 +182,35 @@ const settings = {
       .regex(/^[a-zA-Z0-9_-]{1,60}$/, { error: 'must be letters, digits, - and _' })
       .default('agon'),
   },
+  /** Of each topic of events; for topics that are still to be made. */
   kafkaPartitions: { env: 'AGON_KAFKA_PARTITIONS', schema: whole(1, 1_000).default(3) },
+  /** Copies of each partition; without it three, or as many as there are brokers when topics are made. */
   kafkaReplication: { env: 'AGON_KAFKA_REPLICATION', schema: whole(1, 9).optional() },
-  arena: {
-    env: 'AGON_ARENA',
-    schema: z.string().regex(hostAndPort, { error: 'must be host:port' }).optional(),
-  },
+  /** host:port of the arena's endpoint for runners, for a runner that is a process of a cluster. */
+  arena: { env: 'AGON_ARENA', schema: z.string().regex(hostAndPort, { error: 'must be host:port' }).optional() },
+  /** Which views a process of projections keeps; all when empty. */
   views: { env: 'AGON_VIEWS', schema: words(/^[a-z-]+$/, 'must be names of views, with commas between').default([]) },
-  healthPort: { env: 'AGON_HEALTH_PORT', schema: whole(0, 65_535).default(0) },
-  operatorToken: { env: 'AGON_OPERATOR_TOKEN', schema: secret(/^\S{16,}$/, 'must have 16 characters or more') },
-  runnerToken: { env: 'AGON_RUNNER_TOKEN', schema: secret(/^\S{16,}$/, 'must have 16 characters or more') },
+  /** Where a process of a cluster says how it is; any free port for 0. */
+  healthPort: { env: 'AGON_HEALTH_PORT', schema: port.default(0) },
+  /** What staff and runners show at the endpoints; files of the data folder hold them when they are left out. */
+  operatorToken: { env: 'AGON_OPERATOR_TOKEN', schema: token },
+  runnerToken: { env: 'AGON_RUNNER_TOKEN', schema: token },
+  /** Time stands still here, so that the same commands give the same log on any deployment. For comparing them only. */
   now: {
     env: 'AGON_NOW',
     schema: z.iso.datetime({ error: 'must be a time like 2026-01-01T00:00:00.000Z' }).optional(),
   },
-  blockedWords: { env: 'AGON_BLOCKED_WORDS', schema: z.string().min(1).optional() },
+  /** A file of words that names and texts must not hold, one a line. */
+  blockedWords: { env: 'AGON_BLOCKED_WORDS', schema: text.optional() },
+  /** A moderation API that judges names and texts, its key, and how long it has. */
   moderationUrl: { env: 'AGON_MODERATION_URL', schema: providerUrl.optional() },
   moderationSecret: { env: 'AGON_MODERATION_SECRET', schema: secret(/^\S+$/, 'must not hold spaces') },
   moderationTimeoutMs: { env: 'AGON_MODERATION_TIMEOUT_MS', schema: whole(1, 60_000).default(2_000) },
+  /** Whether texts are let through (open) or refused (closed) while it does not answer. */
   moderationFails: { env: 'AGON_MODERATION_FAILS', schema: z.enum(['open', 'closed']).default('open') },
-  otlpEndpoint: {
-    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    schema: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
-  },
+  /** Where traces go, over OTLP and HTTP; there are none when left out. */
+  otlpEndpoint: { env: 'OTEL_EXPORTER_OTLP_ENDPOINT', schema: httpUrl.optional() },
+  /** The share of traces that are kept. */
   traceRatio: { env: 'OTEL_TRACES_SAMPLER_ARG', schema: share.default(1) },
   logLevel: {
     env: 'AGON_LOG_LEVEL',
@@ -170,138 +221,20 @@ const settings = {
 /** Every environment variable that is read. */
 export const environmentNames: readonly string[] = Object.values(settings).map(({ env }) => env);
 
-export interface Config {
-  /** The one folder that holds all that the embedded deployment keeps. Absolute. */
-  readonly dataDir: string;
-  readonly host: string;
-  /** 0 takes any free port. */
-  readonly port: number;
-  /** How many proxies stand before the gateway: so many entries of X-Forwarded-For are believed. */
-  readonly proxies: number;
-  /** Pages of these origins may call the gateway from a browser; none of another origin when empty. */
-  readonly corsOrigins: readonly string[];
-  /** How long after it happened spectators see a turn, so that watching helps no player. */
-  readonly spectatorDelayMs: number;
-  /** Whether webhooks may lead to loopback and private addresses, and go without TLS. */
-  readonly webhookPrivate: boolean;
-  /** Whether anybody may ask for GraphQL's schema. When left out: on loopback, yes; on a network, no. */
+type Values = { readonly [Name in keyof typeof settings]: z.output<(typeof settings)[Name]['schema']> };
+
+/** What is read, with what follows from it: the folder is absolute, and the two that depend on others are said. */
+export type Config = Omit<Values, 'introspection' | 'kafkaTls'> & {
   readonly introspection: boolean;
-  /** A file of the only queries that GraphQL answers to others than staff; it answers all of them when left out. */
-  readonly persistedQueries: string | undefined;
-  /** The door for runners; closed when there is no port, and any free one for 0. */
-  readonly grpcPort: number | undefined;
-  /** The EventStoreDB that holds the log, as a connection string; the log in the data folder when left out. */
-  readonly storeUrl: Secret | undefined;
-  /** The door for EventStoreDB's clients; closed when there is no port, and any free one for 0. */
-  readonly eventstorePort: number | undefined;
-  /** The files of its certificate and key, in PEM; it makes its own when they are left out. */
-  readonly eventstoreCert: string | undefined;
-  readonly eventstoreKey: string | undefined;
-  /** Plain HTTP/2 on this machine alone: whoever reaches it may read. */
-  readonly eventstoreInsecure: boolean;
-  /** The door for agents that play from outside; closed when there is no port, and any free one for 0. */
-  readonly playPort: number | undefined;
-  /** PEM files: with certificate and key the door speaks TLS, and with an authority it asks clients for theirs. */
-  readonly playCert: string | undefined;
-  readonly playKey: string | undefined;
-  readonly playClientCa: string | undefined;
-  /** Whether tools may ask that door what it serves. */
-  readonly playReflection: boolean;
-  /** What a turn of an agent outside may take without cost, what it has beyond that, and how late it may come. */
-  readonly playTurnMs: number;
-  readonly playBankMs: number;
-  readonly playJoinMs: number;
-  /** How long a match with agents from outside waits for an open door before it is voided. */
-  readonly playWaitMs: number;
-  /** Whether a runner runs inside the arena. */
-  readonly runner: boolean;
-  /** How long a match is a runner's without a heartbeat. */
-  readonly leaseMs: number;
-  /** Sandbox cells that play matches side by side. */
-  readonly cells: number;
-  /** The policy file of the runner inside: which agents may reach what on the network. None may when it is left out. */
-  readonly egress: string | undefined;
-  /** The house's share of a decided pot, in hundredths of a percent: 500 to 1500. */
-  readonly rakeBps: number;
-  /** Without it, there are play credits and nothing else. */
-  readonly stripeSecretKey: Secret | undefined;
-  readonly stripeWebhookSecret: Secret | undefined;
-  readonly stripeUrl: string;
-  /** Where people reach the gateway, for the way back from a payment; the address it listens on when left out. */
-  readonly publicUrl: string | undefined;
-  /** Whether people may make accounts by themselves. */
-  readonly registration: boolean;
-  /** Who vouches for people, by OpenID Connect, and as whom this arena is known there. */
-  readonly oidcIssuer: string | undefined;
-  readonly oidcClientId: string | undefined;
-  readonly oidcClientSecret: Secret | undefined;
-  /** How long after a deposit its money can be withdrawn. */
-  readonly depositClearingS: number;
-  /** How long winnings can be played with before they can be withdrawn. */
-  readonly disputeWindowHours: number;
-  /** How long a match waits for its stakes before it is voided. */
-  readonly stakesWaitS: number;
-  /** How long a match waits for a runner before it is voided. */
-  readonly runnerWaitS: number;
-  /** What a seat of a match costs, in hundredths of a compute credit; 0 lets everybody play for free. */
-  readonly computePrice: number;
-  /** Whether events are kept in ClickHouse as well, for charts and questions. */
-  readonly analytics: boolean;
-  /** Where the embedded ClickHouse answers; any free port of loopback when left out or 0. */
-  readonly analyticsPort: number | undefined;
-  /** After how many days analytics forget an event; 0 for never. The log never does. */
-  readonly analyticsDays: number;
-  /** A Redis that several gateways share, for limits and hot boards; this process's memory when left out. */
-  readonly redisUrl: string | undefined;
-  /** Whether Kafka is spoken to by TLS; it is when any of its files is named. */
   readonly kafkaTls: boolean;
-  /** PEM files: who vouches for the brokers (the system's authorities when left out), and who we are to them. */
-  readonly kafkaCa: string | undefined;
-  readonly kafkaCert: string | undefined;
-  readonly kafkaKey: string | undefined;
-  /** How a user shows the password to Kafka; there is no user when left out. */
-  readonly kafkaSasl: 'plain' | 'scram-sha-256' | 'scram-sha-512' | undefined;
-  readonly kafkaUser: string | undefined;
-  readonly kafkaPassword: Secret | undefined;
-  /** A ClickHouse server to use instead of the embedded one. */
-  readonly clickhouseUrl: string | undefined;
-  /** A PostgreSQL for the read models instead of the embedded one. */
-  readonly databaseUrl: Secret | undefined;
-  /** How many connections to it this process has at most. */
-  readonly databasePool: number;
-  /** host:port of Kafka's brokers: what carries events between the processes of a cluster. */
-  readonly kafkaBrokers: readonly string[];
-  /** What the names of its topics and groups begin with. */
-  readonly kafkaPrefix: string;
-  /** Of each topic of events; for topics that are still to be made. */
-  readonly kafkaPartitions: number;
-  /** Copies of each partition; without it three, or as many as there are brokers when topics are made. */
-  readonly kafkaReplication: number | undefined;
-  /** host:port of the arena's door for runners, for a runner that is a process of a cluster. */
-  readonly arena: string | undefined;
-  /** Which views a process of projections keeps; all when empty. */
-  readonly views: readonly string[];
-  /** Where a process of a cluster says how it is; any free port for 0. */
-  readonly healthPort: number;
-  /** What staff and runners show at the doors; files of the data folder hold them when they are left out. */
-  readonly operatorToken: Secret | undefined;
-  readonly runnerToken: Secret | undefined;
-  /** Time stands still here, so that the same commands give the same log on any deployment. For comparing them only. */
-  readonly now: string | undefined;
-  /** A file of words that names and texts must not hold, one a line. */
-  readonly blockedWords: string | undefined;
-  /** A moderation API that judges names and texts, its key, and how long it has. */
-  readonly moderationUrl: string | undefined;
-  readonly moderationSecret: Secret | undefined;
-  readonly moderationTimeoutMs: number;
-  /** Whether texts are let through (open) or refused (closed) while it does not answer. */
-  readonly moderationFails: 'open' | 'closed';
-  /** Where traces go, over OTLP and HTTP; there are none when left out. */
-  readonly otlpEndpoint: string | undefined;
-  /** The share of traces that are kept. */
-  readonly traceRatio: number;
-  readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent';
-}
+};
+
+/** What belongs together is there together, so that nobody believes to be safe who is not. */
+const PAIRS = [
+  ['eventstoreCert', 'eventstoreKey'],
+  ['oidcIssuer', 'oidcClientId'],
+  ['kafkaCert', 'kafkaKey'],
+] as const;
 
 /** Read by commands that talk to an arena; the arena itself has no use for them. */
 const OF_THE_CLIENT = ['AGON_URL', 'AGON_CREDENTIALS', 'AGON_PASSWORD'];
@@ -343,25 +276,19 @@ export function parseConfig(
   if ((config.playCert === undefined) !== (config.playKey === undefined) || (config.playClientCa && !config.playCert)) {
     throw new AgonError('CONFIG.INVALID', 'TLS takes both playCert and playKey; playClientCa comes on top of them.');
   }
-  if ((config.eventstoreCert === undefined) !== (config.eventstoreKey === undefined)) {
-    throw new AgonError('CONFIG.INVALID', 'AGON_EVENTSTORE_CERT and AGON_EVENTSTORE_KEY belong together.');
-  }
-  if ((config.oidcIssuer === undefined) !== (config.oidcClientId === undefined)) {
-    throw new AgonError('CONFIG.INVALID', 'AGON_OIDC_ISSUER and AGON_OIDC_CLIENT_ID belong together.');
+  for (const [one, other] of PAIRS) {
+    if ((config[one] === undefined) === (config[other] === undefined)) continue;
+    throw new AgonError('CONFIG.INVALID', `${settings[one].env} and ${settings[other].env} belong together.`);
   }
   const introspection = config.introspection ?? isLoopback(config.host);
   return Object.freeze({ ...config, introspection, kafkaTls: kafkaTlsOf(config), dataDir: resolve(config.dataDir) });
 }
 
-/** What belongs together is there together, so that nobody believes to be safe who is not. */
 function kafkaTlsOf(config: Config): boolean {
-  const { kafkaTls, kafkaCa, kafkaCert, kafkaKey, kafkaSasl, kafkaUser, kafkaPassword } = config;
+  const { kafkaTls, kafkaCa, kafkaCert, kafkaSasl, kafkaUser, kafkaPassword } = config;
   const user = [kafkaSasl, kafkaUser, kafkaPassword].filter((part) => part !== undefined).length;
   if (user !== 0 && user !== 3) {
     throw new AgonError('CONFIG.INVALID', 'AGON_KAFKA_SASL, AGON_KAFKA_USER and AGON_KAFKA_PASSWORD belong together.');
-  }
-  if ((kafkaCert === undefined) !== (kafkaKey === undefined)) {
-    throw new AgonError('CONFIG.INVALID', 'AGON_KAFKA_CERT and AGON_KAFKA_KEY belong together.');
   }
   const files = kafkaCa !== undefined || kafkaCert !== undefined;
   if (kafkaTls === false && files) {

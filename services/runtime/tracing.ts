@@ -12,14 +12,14 @@ import { type Cause, type Command, type SealedEvent, spanIdOf, traceIdOf } from 
 import type { Delivered } from './observe.js';
 
 /** The ids of the next span. Spans are made one after the other, so there is never more than one next. */
-class GivenIds implements IdGenerator {
+class SpanIds implements IdGenerator {
   traceId = '';
   spanId = '';
   generateTraceId = () => this.traceId;
   generateSpanId = () => this.spanId;
 }
 
-interface Told extends Pick<Cause, 'correlationId'> {
+interface SpanData extends Pick<Cause, 'correlationId'> {
   readonly name: string;
   /** What the span is of: a request, a command, an event. */
   readonly id: string;
@@ -33,7 +33,7 @@ interface Told extends Pick<Cause, 'correlationId'> {
   readonly attributes: Record<string, string | number>;
 }
 
-export interface TracingOptions {
+interface TracingOptions {
   /** Where the collector takes OTLP over HTTP; `/v1/traces` is put behind it. */
   readonly endpoint: string;
   /** The share of traces that are kept. It is decided by the trace's id, so that all parts of one decide alike. */
@@ -46,7 +46,7 @@ export interface TracingOptions {
  * that made it and the whole it belongs to, so whoever reacts to it, later and elsewhere, finds its parent and its trace.
  */
 export class Tracing {
-  private readonly ids = new GivenIds();
+  private readonly ids = new SpanIds();
   private readonly provider: TracerProvider;
   private readonly tracer;
 
@@ -127,7 +127,7 @@ export class Tracing {
     await this.provider.shutdown().catch(() => {});
   }
 
-  private tell(told: Told): void {
+  private tell(told: SpanData): void {
     const { name, id, parentId, callerSpanId, correlationId, kind = SpanKind.INTERNAL, attributes } = told;
     const traceId = traceIdOf(correlationId);
     Object.assign(this.ids, { traceId, spanId: spanIdOf(id) });

@@ -4,7 +4,7 @@ import { defineEvents, type EventOf, slug } from '../kernel/index.js';
 export const sessionId = z.string().regex(/^[0-9a-f]{32}$/, 'must be 32 hex digits');
 export const tokenHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex');
 /** How somebody proved who they are, in the words of RFC 8176; oidc when another vouched. */
-export const method = z.enum(['pwd', 'otp', 'oidc']);
+const method = z.enum(['pwd', 'otp', 'oidc']);
 const session = { sessionId, accountId: slug };
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.

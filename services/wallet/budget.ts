@@ -21,12 +21,12 @@ interface Spending {
   readonly purpose: Purpose;
 }
 
-interface Held extends Spending {
+interface OpenHold extends Spending {
   readonly amountCents: bigint;
 }
 
 /** What a hold was counted against, so that what comes back of it is taken off the same budgets. */
-export interface Counted {
+export interface BudgetCount {
   readonly day: string;
   readonly budgets: readonly { readonly currency: string; readonly agentId: string | undefined }[];
 }
@@ -62,7 +62,7 @@ export function leftCents(
   budgets: readonly Budget[],
   day: string,
   spending: Spending,
-  holds: readonly Held[],
+  holds: readonly OpenHold[],
 ): bigint | undefined {
   const left = budgets.flatMap((budget) => {
     const { perRunCents, perDayCents, totalCents, spentCents } = budget;
@@ -83,7 +83,7 @@ export const spentOn = ({ day: last, daySpentCents }: Pick<Budget, 'day' | 'dayS
   day <= last ? daySpentCents : 0n;
 
 /** A match can take several holds of one wallet: of two seats, or a stake and the fee for the run. */
-function inRunCents(budget: Budget, { purpose }: Spending, holds: readonly Held[]): bigint {
+function inRunCents(budget: Budget, { purpose }: Spending, holds: readonly OpenHold[]): bigint {
   const run = runOf(purpose);
   return holds
     .filter((hold) => run !== undefined && runOf(hold.purpose) === run && budgetsOn([budget], hold).length > 0)
@@ -101,7 +101,7 @@ export function spend(
   spending: Spending,
   day: string,
   amountCents: bigint,
-): { budgets: readonly Budget[]; counted: Counted } {
+): { budgets: readonly Budget[]; counted: BudgetCount } {
   const concerned = budgetsOn(budgets, spending);
   const after = budgets.map((budget) => {
     if (!concerned.includes(budget)) return budget;
@@ -118,7 +118,7 @@ export function spend(
 /** Takes off what came back of a hold; off the day only while it is still that day. */
 export function unspend(
   budgets: readonly Budget[],
-  counted: Counted | undefined,
+  counted: BudgetCount | undefined,
   amountCents: bigint,
 ): readonly Budget[] {
   if (!counted) return budgets;

@@ -1,5 +1,5 @@
 import { AgonError, type Decider, fold, unreachable } from '../kernel/index.js';
-import { type Budget, budgetsOn, type Counted, leftCents, spend, unspend, withBudget } from './budget.js';
+import { type Budget, type BudgetCount, budgetsOn, leftCents, spend, unspend, withBudget } from './budget.js';
 import type {
   BuyCredits,
   ClawBackFunds,
@@ -25,7 +25,7 @@ interface Hold {
   readonly expiresAt: string | undefined;
   /** How locked the money is that was taken. */
   readonly taken: readonly Lock[];
-  readonly counted: Counted | undefined;
+  readonly counted: BudgetCount | undefined;
 }
 
 interface Deposit {
@@ -101,11 +101,11 @@ function evolve(state: WalletState, event: WalletEvent): WalletState {
   }
 }
 
-type Received = { readonly currency: string; readonly amountCents: string };
+type Amount = { readonly currency: string; readonly amountCents: string };
 
 function received(
   state: WalletState,
-  { currency, amountCents }: Received,
+  { currency, amountCents }: Amount,
   until: string | null | undefined,
 ): WalletState {
   const lock = isMoney(currency) ? until : undefined;

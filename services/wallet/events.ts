@@ -1,17 +1,27 @@
 import { z } from 'zod';
-import { cents, currency, defineEvents, type EventOf, positiveCents, readable, slug, text } from '../kernel/index.js';
+import {
+  cents,
+  currency,
+  defineEvents,
+  type EventOf,
+  notChosen,
+  positiveCents,
+  readable,
+  slug,
+  text,
+} from '../kernel/index.js';
 
 /** Names that others give: of holds, deposits, withdrawals, runs. */
-export const reference = z.string().min(1).max(120);
+export const reference = notChosen('names what is there already', z.string().min(1).max(120));
 /** A moment in UTC to the millisecond, so that comparing the text compares the time. */
 export const moment = z.iso.datetime({ precision: 3 });
-export const agentId = z.string().min(3).max(80);
+const agentId = notChosen('names an agent that is there', z.string().min(3).max(80));
 export const holdId = reference;
 
 /** What an amount was for. */
 export const purpose = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('match'), matchId: z.uuid(), seat: z.int().min(0), agentId: agentId.optional() }),
-  z.object({ kind: z.literal('other'), note: text(200) }),
+  z.object({ kind: z.literal('other'), note: notChosen('is written by the arena', text(200)) }),
   z.object({ kind: z.literal('withdrawal'), withdrawalId: reference }),
   /** Compute for an agent. A match is a run with a seat. */
   z.object({ kind: z.literal('run'), runId: reference, agentId, seat: z.int().min(0).optional() }),
@@ -21,7 +31,7 @@ export const purpose = z.discriminatedUnion('kind', [
 /** In the days of version 1 there were matches and other purposes, nothing expired, and only funds were missing. */
 const same = { 1: (data: Record<string, unknown>) => data };
 
-export const refusalReason = z.enum(['insufficient', 'not_withdrawable', 'frozen', 'owed', 'budget']);
+const refusalReason = z.enum(['insufficient', 'not_withdrawable', 'frozen', 'owed', 'budget']);
 
 const money = { accountId: slug, amountCents: positiveCents, currency };
 const held = { ...money, holdId, purpose };
@@ -31,14 +41,17 @@ const withdrawableAt = moment.optional();
 /** A match or a payment in dispute has a freeze of its own; an operator's is for neither. */
 const freeze = z.object({
   accountId: slug,
-  reason: text(200, 1),
+  reason: notChosen('is what staff says', text(200, 1)),
   matchId: z.uuid().optional(),
   disputeId: reference.optional(),
 });
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const walletEvents = defineEvents('wallet', {
-  CreditsGranted: { version: 1, schema: z.object({ ...money, reason: readable(z.string().max(200)) }) },
+  CreditsGranted: {
+    version: 1,
+    schema: z.object({ ...money, reason: notChosen('is what staff says', readable(z.string().max(200))) }),
+  },
   /** Credits for compute, paid for with money that is in the wallet. */
   CreditsBought: {
     version: 1,

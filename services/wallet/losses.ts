@@ -26,7 +26,7 @@ function keyOf(purpose: Purpose): string | undefined {
   return purpose.kind === 'bounty' ? `${purpose.matchId}:bounty` : undefined;
 }
 
-interface Staked {
+interface Stake {
   readonly purpose: Purpose;
   readonly currency: string;
   /** How locked the money was that was taken. */
@@ -34,7 +34,7 @@ interface Staked {
 }
 
 /** Remembers a stake of which so much came back. What comes back is the locked part first. */
-export function lose(losses: Losses, { purpose, currency, taken }: Staked, backCents: bigint): Losses {
+export function lose(losses: Losses, { purpose, currency, taken }: Stake, backCents: bigint): Losses {
   const key = keyOf(purpose);
   if (key === undefined || taken.length === 0) return losses;
   const others = losses.recent.filter((loss) => loss.key !== key);
@@ -50,7 +50,7 @@ export function lose(losses: Losses, { purpose, currency, taken }: Staked, backC
 /** How locked the money of this stake was. One that is not remembered may have been as locked as the most locked of the older. */
 export function regain(
   losses: Losses,
-  { purpose, currency }: Pick<Staked, 'purpose' | 'currency'>,
+  { purpose, currency }: Pick<Stake, 'purpose' | 'currency'>,
 ): { locks: readonly Lock[]; losses: Losses } {
   const key = keyOf(purpose);
   const loss = losses.recent.find((each) => each.key === key);

@@ -4,8 +4,8 @@ import { AwardBounty, HoldFunds, PostHold, ReverseSettlement, VoidHold } from '.
 
 /** One hold a seat, named so that the match and the seat can be read from it. */
 export const stakeHoldId = (matchId: string, seat: number) => `${matchId}:${seat}`;
-export const computeHoldId = (matchId: string, seat: number) => `${matchId}:${seat}:compute`;
-export const bountyHoldId = (matchId: string) => `${matchId}:bounty`;
+const computeHoldId = (matchId: string, seat: number) => `${matchId}:${seat}:compute`;
+const bountyHoldId = (matchId: string) => `${matchId}:bounty`;
 
 /**
  * The holds of a match: held when it is proposed, posted with the payout when it is settled, given back when it is

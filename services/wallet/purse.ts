@@ -20,7 +20,7 @@ export interface Purse {
  * Where money is taken from first. A stake comes out of what cannot be withdrawn, a withdrawal out of what can, and a
  * reversal out of what was won.
  */
-export type Order = 'locked' | 'free' | 'won';
+type Order = 'locked' | 'free' | 'won';
 
 const LOCKS_MAX = 64;
 const NONE: readonly Lock[] = [];

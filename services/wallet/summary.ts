@@ -30,7 +30,7 @@ export function pursesOf(state: WalletState, nowIso: string): readonly PurseSumm
 }
 
 /** What taking a seat would hold of a wallet. */
-export interface Cost {
+interface Cost {
   readonly agentId: string;
   readonly stakeCents: string;
   readonly currency: string;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEvents, type EventOf, slug } from '../kernel/index.js';
+import { defineEvents, type EventOf, notChosen, slug } from '../kernel/index.js';
 
 /** What an endpoint can be told. Nothing in them is secret, and none of them helps somebody who plays. */
 export const webhookTypes = [
@@ -23,7 +23,7 @@ export const failure = z.object({
   eventId: z.uuid(),
   position: z.int().min(1),
   attempts: z.int().min(1),
-  why: z.string().max(400),
+  why: notChosen('is what the arena found', z.string().max(400)),
 });
 
 const endpoint = { webhookId, accountId: listener };

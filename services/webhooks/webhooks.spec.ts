@@ -9,10 +9,10 @@ import { metaOf } from '../kernel/fixtures.js';
 import { type Actor, createHandle, Folds, manualClock, roles } from '../kernel/index.js';
 import { allowed, specification } from '../kernel/spec.js';
 import { AddWebhook, AskReplay, RecordFailure, RecordReplay, RemoveWebhook } from './commands.js';
-import { ATTEMPTS_MAX, type CourierPorts, concerns, deliver, messageOf, secretFrom, waitMs } from './courier.js';
 import { FAILED_MAX, WEBHOOKS_MAX, type Webhook } from './decider.js';
+import { ATTEMPTS_MAX, concerns, type DispatchPorts, deliver, messageOf, secretFrom, waitMs } from './delivery.js';
 import type { WebhookEvent } from './events.js';
-import { addedAt, webhooks, webhooksIn } from './module.js';
+import { addedAt, webhooks, webhooksIn } from './index.js';
 
 const given = specification(webhooks);
 const uuid = (n: number) => `00000000-0000-4000-8000-${n.toString().padStart(12, '0')}`;
@@ -149,7 +149,7 @@ const event = {
 };
 const stored = { ...event, stream: 'match-x', data: { seats: [] } };
 
-function courier(waits: number[], allowPrivate = true): CourierPorts {
+function courier(waits: number[], allowPrivate = true): DispatchPorts {
   const resolve = async (host: string) => [{ address: host === 'inside.example' ? '10.0.0.1' : host, family: 4 }];
   return {
     clock: manualClock('2026-01-01T00:00:10.000Z'),
@@ -160,7 +160,7 @@ function courier(waits: number[], allowPrivate = true): CourierPorts {
   };
 }
 
-const send = async (url: string, ports: CourierPorts) => {
+const send = async (url: string, ports: DispatchPorts) => {
   const webhook = { ...data, url, status: 'active', failed: {}, replaying: {} } as Webhook;
   return deliver(ports, webhook, messageOf(webhook, stored), new AbortController().signal);
 };

@@ -24,7 +24,7 @@ export const busFaults: readonly Fault[] = [
   ...faultsOf('services/adapters/bus/message.ts', 'services/adapters/bus/message.spec.ts', [
     ['lose a part of the envelope on the way', 'ce_prevhash: event.prevHash,', 'ce_prevhash: event.hash,'],
   ]),
-  ...faultsOf('services/adapters/bus/unbroken.ts', 'services/adapters/bus/unbroken.spec.ts', [
+  ...faultsOf('services/adapters/bus/gap-check.ts', 'services/adapters/bus/gap-check.spec.ts', [
     ['publish a stream that has a hole', 'known + 1 !== revision', 'known >= revision'],
   ]),
   ...faultsOf('services/adapters/bus/kafka-security.ts', 'services/adapters/bus/kafka-security.spec.ts', [
@@ -35,7 +35,7 @@ export const busFaults: readonly Fault[] = [
     ],
     ["take another's key for that of the certificate", 'if (!fits) throw', 'if (false) throw'],
   ]),
-  ...faultsOf('services/webhooks/courier.ts', 'services/webhooks/webhooks.spec.ts', [
+  ...faultsOf('services/webhooks/delivery.ts', 'services/webhooks/webhooks.spec.ts', [
     // biome-ignore lint/suspicious/noTemplateCurlyInString: this is source text.
     ['sign a webhook without its time', 'update(`${id}.${timestampS}.${body}`)', 'update(`${id}.${body}`)'],
   ]),

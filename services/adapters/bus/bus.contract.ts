@@ -15,7 +15,7 @@ import {
 } from '../../kernel/index.js';
 import { until } from '../store/subscription.contract.js';
 
-export interface BusUnderTest {
+interface BusUnderTest {
   readonly store: EventStore;
   readonly checkpoints: Checkpoints;
   /** A bus on this store; called again, it is the bus after a restart. */

@@ -7,7 +7,7 @@ import { assertSpace, committed } from '../store/store-error.js';
 /** Checkpoints in memory, for tests. */
 export class MemoryCheckpoints implements Checkpoints {
   private readonly positions = new Map<string, number>();
-  private readonly letters = new Map<string, DeadLetter>();
+  private readonly dead = new Map<string, DeadLetter>();
 
   async load(group: string): Promise<number> {
     return this.positions.get(group) ?? 0;
@@ -21,29 +21,18 @@ export class MemoryCheckpoints implements Checkpoints {
     this.positions.delete(group);
   }
 
-  async bury(letter: DeadLetter): Promise<void> {
-    this.letters.set(`${letter.group} ${letter.eventId}`, letter);
+  async bury(deadLetter: DeadLetter): Promise<void> {
+    this.dead.set(`${deadLetter.group} ${deadLetter.eventId}`, deadLetter);
   }
 
   async unbury(group: string, eventId: string): Promise<void> {
-    this.letters.delete(`${group} ${eventId}`);
+    this.dead.delete(`${group} ${eventId}`);
   }
 
   async deadLetters(group?: string): Promise<readonly DeadLetter[]> {
-    return [...this.letters.values()].filter((letter) => group === undefined || letter.group === group);
+    return [...this.dead.values()].filter((each) => group === undefined || each.group === group);
   }
 }
-
-/** Checkpoints of a group whose work may still be going on when an event was heard: they save only what is complete. */
-export const heldBack = (checkpoints: Checkpoints, completeUpTo: (heard: number) => number): Checkpoints => ({
-  load: (group) => checkpoints.load(group),
-  save: (group, heard) => checkpoints.save(group, completeUpTo(heard)),
-  saved: (group) => checkpoints.load(group),
-  reset: (group) => checkpoints.reset(group),
-  bury: (letter) => checkpoints.bury(letter),
-  unbury: (group, eventId) => checkpoints.unbury(group, eventId),
-  deadLetters: (group) => checkpoints.deadLetters(group),
-});
 
 type Entry = number | DeadLetter;
 
@@ -75,9 +64,10 @@ export class LmdbCheckpoints implements Checkpoints {
     await committed(this.env.remove(['position', group]), dirname(this.path));
   }
 
-  async bury(letter: DeadLetter): Promise<void> {
+  async bury(deadLetter: DeadLetter): Promise<void> {
     assertSpace(dirname(this.path), 0);
-    await committed(this.env.put(['letter', letter.group, letter.eventId], letter), dirname(this.path));
+    const { group, eventId } = deadLetter;
+    await committed(this.env.put(['letter', group, eventId], deadLetter), dirname(this.path));
     await committed(this.env.flushed, dirname(this.path));
   }
 
@@ -119,12 +109,13 @@ export class PostgresCheckpoints implements Checkpoints {
     await this.ask('DELETE FROM bus.checkpoints WHERE name = $1', [group]);
   }
 
-  async bury(letter: DeadLetter): Promise<void> {
+  async bury(deadLetter: DeadLetter): Promise<void> {
+    const { group, eventId } = deadLetter;
     const update = 'ON CONFLICT (name, event_id) DO UPDATE SET letter = excluded.letter';
     await this.ask(`INSERT INTO bus.letters VALUES ($1, $2, $3) ${update}`, [
-      letter.group,
-      letter.eventId,
-      JSON.stringify(letter),
+      group,
+      eventId,
+      JSON.stringify(deadLetter),
     ]);
   }
 

@@ -7,7 +7,7 @@ import { GrantCredits, wallet } from '../../wallet/index.js';
 import { MemoryEventStore } from '../store/memory.js';
 import { until } from '../store/subscription.contract.js';
 import { MemoryCheckpoints } from './checkpoints.js';
-import { PolicyLetters } from './dead-letters.js';
+import { PolicyDeadLetters } from './dead-letters.js';
 import { EmbeddedBus } from './embedded.js';
 
 const matchId = '8f14e45f-ceea-467f-a8f3-0d1c3b2a1f00';
@@ -26,7 +26,7 @@ async function start() {
   };
   const policies = [arena, wallet].flatMap((context) => context.policies ?? []);
   const consumers = await Promise.all(policies.map((policy) => runPolicy(bus, policy, execute)));
-  const letters = new PolicyLetters({ store, checkpoints, policies, execute });
+  const letters = new PolicyDeadLetters({ store, checkpoints, policies, execute });
   const settled = async () => {
     for (let last = -1; last !== (await store.lastPosition()); ) {
       last = await store.lastPosition();

@@ -1,28 +1,25 @@
-import type { LetterFilter, Letters } from '../../../gateway/ports.js';
-import { upcast } from '../../../projections/views.js';
+import { upcast } from '../../index.js';
 import {
+  AgonError,
   asAgonError,
   type Checkpoints,
-  type Command,
   type DeadLetter,
   type EventStore,
-  type Handled,
   type Policy,
 } from '../../kernel/index.js';
+import type { DeadLetterFilter, DeadLetters, DeadLetterWants } from '../../runtime/engines.js';
 import { groupOfPolicy } from '../../runtime/policies.js';
 
-export interface LettersOptions {
+interface Options extends DeadLetterWants {
   readonly store: Pick<EventStore, 'readAll'>;
   readonly checkpoints: Checkpoints;
-  readonly policies: readonly Policy[];
-  execute(command: Command): Promise<Handled>;
 }
 
 /** What the policies of this process gave up on, and a way to hand it to them again. */
-export class PolicyLetters implements Letters {
-  constructor(private readonly options: LettersOptions) {}
+export class PolicyDeadLetters implements DeadLetters {
+  constructor(private readonly options: Options) {}
 
-  async list({ group, eventId }: LetterFilter = {}): Promise<readonly DeadLetter[]> {
+  async list({ group, eventId }: DeadLetterFilter = {}): Promise<readonly DeadLetter[]> {
     const letters = await this.options.checkpoints.deadLetters(group);
     return letters
       .filter((letter) => eventId === undefined || letter.eventId === eventId)
@@ -33,7 +30,7 @@ export class PolicyLetters implements Letters {
    * Once each, in the order of the log. What was done of it before is not done again, since its commands have the same
    * ids. One that fails again stays, with the new reason.
    */
-  async replay(filter: LetterFilter = {}): Promise<{ done: readonly DeadLetter[]; left: readonly DeadLetter[] }> {
+  async replay(filter: DeadLetterFilter = {}): Promise<{ done: readonly DeadLetter[]; left: readonly DeadLetter[] }> {
     const done: DeadLetter[] = [];
     const left: DeadLetter[] = [];
     for (const letter of await this.list(filter)) {
@@ -49,7 +46,14 @@ export class PolicyLetters implements Letters {
     const { store, checkpoints, execute } = this.options;
     try {
       const [event] = await store.readAll({ after: letter.position - 1, limit: 1 });
-      if (event) for (const command of policy.react(upcast(event))) await execute(command);
+      // A letter that nobody can be handed is kept: its event is where the log has been put back from a backup, or nowhere.
+      if (event?.id !== letter.eventId) {
+        throw new AgonError(
+          'BUS.EVENT_MISSING',
+          `The log has no event ${letter.eventId} at position ${letter.position}.`,
+        );
+      }
+      for (const command of policy.react(upcast(event))) await execute(command);
       await checkpoints.unbury(letter.group, letter.eventId);
       return undefined;
     } catch (error) {

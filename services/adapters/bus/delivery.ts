@@ -15,7 +15,7 @@ export interface Delivery {
   readonly handler: BatchHandler;
   /** Fires when the consumer is to stop: what failed then is neither tried again nor buried. */
   readonly signal: AbortSignal;
-  bury(letter: DeadLetter, event: RecordedEvent): Promise<void>;
+  bury(deadLetter: DeadLetter, event: RecordedEvent): Promise<void>;
   onRetry(group: string, error: unknown): void;
 }
 

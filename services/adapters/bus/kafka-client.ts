@@ -190,7 +190,7 @@ export class KafkaClient {
     const admin = this.kafka.admin();
     try {
       await admin.connect();
-      // A door that wants a user lets everybody connect, and hangs up at the first question.
+      // A port that wants a user lets everybody connect, and hangs up at the first question.
       await admin.describeCluster();
       return admin;
     } catch (error) {

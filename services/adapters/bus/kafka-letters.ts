@@ -1,4 +1,5 @@
 import { AgonError, type Checkpoints, type DeadLetter, type EventStore } from '../../kernel/index.js';
+import type { DeadLetterFilter, DeadLetters } from '../../runtime/engines.js';
 import { KafkaClient, type KafkaOptions } from './kafka-client.js';
 import { deadLettersOf, encodeEvent, headerOf, type Message, positionOf } from './message.js';
 
@@ -58,29 +59,24 @@ export function standing<M extends Message>(messages: readonly M[]): M[] {
   return [...newest.values()];
 }
 
-export interface LetterFilter {
-  readonly group?: string;
-  readonly eventId?: string;
-}
-
 /** Where letters are kept besides Kafka, and the log with the events that they are about. */
-export interface KeptLetters {
+export interface LettersBesides {
   readonly checkpoints: Pick<Checkpoints, 'deadLetters'>;
   readonly store: Pick<EventStore, 'readAll'>;
 }
 
 /** What groups had to put aside, for people to look at and to hand out again. */
-export class DeadLetters {
+export class KafkaDeadLetters implements DeadLetters {
   private readonly client: KafkaClient;
 
   constructor(
     options: KafkaOptions,
-    private readonly kept?: KeptLetters,
+    private readonly besides?: LettersBesides,
   ) {
     this.client = new KafkaClient(options);
   }
 
-  async list(filter: LetterFilter = {}): Promise<KafkaLetter[]> {
+  async list(filter: DeadLetterFilter = {}): Promise<KafkaLetter[]> {
     return (await this.find(filter)).map(({ message }) => letterOf(message));
   }
 
@@ -88,9 +84,9 @@ export class DeadLetters {
    * Hands letters to their groups again, in the order of the log. They are deleted here in the same breath; a letter
    * that fails again comes back.
    */
-  async replay(filter: LetterFilter): Promise<KafkaLetter[]> {
+  async replay(filter: DeadLetterFilter = {}) {
     const found = await this.find(filter);
-    if (found.length === 0) return [];
+    if (found.length === 0) return { done: [], left: [] };
     const producer = this.client.kafka.producer({
       transactionalId: `${this.client.topics.prefix}.replay`,
       idempotent: true,
@@ -115,20 +111,20 @@ export class DeadLetters {
     } finally {
       await producer.disconnect();
     }
-    return found.map(({ message }) => letterOf(message));
+    return { done: found.map(({ message }) => letterOf(message)), left: [] };
   }
 
   close(): Promise<void> {
     return this.client.close();
   }
 
-  private async find({ group, eventId }: LetterFilter) {
+  private async find({ group, eventId }: DeadLetterFilter) {
     const found: { topic: string; message: Message }[] = [];
     const known = new Set(await this.client.asAdmin((admin) => admin.listTopics()));
     for (const topic of this.client.topics.events.map(deadLettersOf).filter((name) => known.has(name))) {
       for (const message of standing(await this.client.read(topic))) found.push({ topic, message });
     }
-    found.push(...(await this.onlyKept(new Set(found.map(({ message }) => `${message.key}`)))));
+    found.push(...(await this.onlyBesides(new Set(found.map(({ message }) => `${message.key}`)))));
     const wanted = found.filter(({ message }) => {
       const letter = letterOf(message);
       return (group === undefined || letter.group === group) && (eventId === undefined || letter.eventId === eventId);
@@ -143,12 +139,12 @@ export class DeadLetters {
   }
 
   /** Letters that Kafka does not have: another Kafka had them, or they are being replayed right now. */
-  private async onlyKept(known: ReadonlySet<string>) {
+  private async onlyBesides(known: ReadonlySet<string>) {
     const { topics } = this.client;
     const found: { topic: string; message: Message }[] = [];
-    for (const letter of (await this.kept?.checkpoints.deadLetters()) ?? []) {
+    for (const letter of (await this.besides?.checkpoints.deadLetters()) ?? []) {
       if (known.has(`${letter.group} ${letter.eventId}`)) continue;
-      const [event] = (await this.kept?.store.readAll({ after: letter.position - 1, limit: 1 })) ?? [];
+      const [event] = (await this.besides?.store.readAll({ after: letter.position - 1, limit: 1 })) ?? [];
       // The log was put back to before it, or is another one.
       if (event?.id !== letter.eventId) continue;
       const topic = topics.of(event.stream);

@@ -6,7 +6,7 @@ import { type Delivery, deliver, deliverOne } from './delivery.js';
 import { asBusError, FETCH_WAIT_MS, type KafkaClient } from './kafka-client.js';
 import { allToOne, Pressure } from './kafka-group.js';
 import { buriedMessage } from './kafka-letters.js';
-import { type Carried, Merger } from './merge.js';
+import { type Entry, Merger } from './merge.js';
 import { deadLettersOf, decodeEvent, decodeWatermark, headerOf, positionOf, typeOf } from './message.js';
 
 const BATCH_EVENTS = 256;
@@ -74,7 +74,7 @@ export class Member {
       rebalanceTimeout: sessionMs * 2,
     });
     this.pressure = new Pressure(this.consumer);
-    const bury = (letter: DeadLetter, event: RecordedEvent) => this.bury(letter, event);
+    const bury = (deadLetter: DeadLetter, event: RecordedEvent) => this.bury(deadLetter, event);
     this.delivery = { options, handler, signal: this.stopping.signal, onRetry, bury };
     this.done = new Promise((resolve) => {
       this.finish = resolve;
@@ -152,7 +152,7 @@ export class Member {
       merger.behind(Number(batch.offsetLag()) > 0);
     } else if (topic === replay) this.addReplays(messages);
     else {
-      const carried = (message: KafkaMessage): Carried<Origin> => ({
+      const carried = (message: KafkaMessage): Entry<Origin> => ({
         offset: Number(message.offset),
         position: positionOf(message),
         what: { topic, partition, message },
@@ -224,7 +224,7 @@ export class Member {
     return this.lingeringMs !== undefined && performance.now() - this.lingeringMs >= LINGER_MS;
   }
 
-  private async deliver(items: readonly Carried<Origin>[]): Promise<void> {
+  private async deliver(items: readonly Entry<Origin>[]): Promise<void> {
     const { types } = this.parts.options;
     const wanted = types && new Set(types);
     this.origins.clear();
@@ -251,12 +251,12 @@ export class Member {
     await this.consumer.commitOffsets([{ topic, partition: 0, offset: `${next}` }]);
   }
 
-  private async bury(letter: DeadLetter, event: RecordedEvent): Promise<void> {
+  private async bury(deadLetter: DeadLetter, event: RecordedEvent): Promise<void> {
     const origin = this.origins.get(event.id) as Origin;
-    await this.parts.checkpoints.bury(letter);
+    await this.parts.checkpoints.bury(deadLetter);
     const topic = deadLettersOf(this.parts.client.topics.of(event.stream));
     const at = { topic: origin.topic, partition: origin.partition, offset: origin.message.offset };
-    await this.parts.send(topic, buriedMessage(origin.message, letter, at));
+    await this.parts.send(topic, buriedMessage(origin.message, deadLetter, at));
   }
 
   /** Begins anew at the checkpoint: what is in memory may belong to another one. */

@@ -1,19 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs, { type PartitionMetadata, type Producer, type Transaction } from 'kafkajs';
-import { AgonError, type Consumer, type EventStore, type RecordedEvent } from '../../kernel/index.js';
-import type { HeldLease, Lease } from '../lease.js';
+import {
+  AgonError,
+  type Consumer,
+  type EventStore,
+  type HeldLease,
+  type Lease,
+  type RecordedEvent,
+} from '../../kernel/index.js';
 import { backoffMs } from '../relay.js';
+import { GapCheck } from './gap-check.js';
 import { asBusError, KafkaClient, type KafkaOptions } from './kafka-client.js';
 import { AHEAD_MAX } from './merge.js';
 import { encodeEvent, encodeWatermark, positionOf, type Range } from './message.js';
-import { Unbroken } from './unbroken.js';
 
 /** A transaction is one batch a partition at most, and readers hold all of it: so it is bounded both ways. */
 const LIMITS = { events: AHEAD_MAX.events / 2, bytes: 4 * 1024 * 1024 };
 const BATCH_EVENTS = 2_048;
 const TRANSACTION_MS = 15_000;
 
-export interface KafkaRelayOptions {
+interface KafkaRelayOptions {
   readonly store: EventStore;
   readonly kafka: KafkaOptions;
   /** Says which relay publishes. It may err: what keeps the order is Kafka's own fence. */
@@ -23,9 +29,9 @@ export interface KafkaRelayOptions {
   readonly onState?: (state: RelayState) => void;
 }
 
-export type RelayState = 'stand-by' | 'taking over' | 'publishing';
+type RelayState = 'stand-by' | 'taking over' | 'publishing';
 
-export interface KafkaRelay extends Consumer {
+interface KafkaRelay extends Consumer {
   state(): RelayState;
 }
 
@@ -84,9 +90,9 @@ export function startKafkaRelay(options: KafkaRelayOptions): KafkaRelay {
       turn('publishing');
       const over = AbortSignal.any([signal, held.lost]);
       const { batchEvents = BATCH_EVENTS } = options;
-      const unbroken = new Unbroken(options.store, position);
+      const gaps = new GapCheck(options.store, position);
       const tail = options.store.subscribe({ after: position, batchSize: batchEvents }, async (events) => {
-        await unbroken.check(events);
+        await gaps.check(events);
         for (const part of parted(publisher.encoded(events), LIMITS)) {
           if (over.aborted) return;
           await publisher.publish(part);
@@ -130,7 +136,7 @@ export function parted<E extends { readonly bytes: number }>(
 }
 
 /** An event on its way, with the place it goes to. */
-interface Encoded {
+interface Outbound {
   readonly topic: string;
   readonly position: number;
   readonly bytes: number;
@@ -178,7 +184,7 @@ class Publisher {
     }
   }
 
-  encoded(events: readonly RecordedEvent[]): Encoded[] {
+  encoded(events: readonly RecordedEvent[]): Outbound[] {
     const { topics } = this.client;
     return events.map((event) => {
       const topic = topics.of(event.stream);
@@ -191,7 +197,7 @@ class Publisher {
     });
   }
 
-  async publish(events: readonly Encoded[]): Promise<void> {
+  async publish(events: readonly Outbound[]): Promise<void> {
     const to = events.at(-1)?.position;
     if (to === undefined) return;
     const transaction = await this.producer.transaction();
@@ -215,8 +221,8 @@ class Publisher {
     return this.producer.disconnect().catch(() => {});
   }
 
-  private async send(transaction: Transaction, events: readonly Encoded[]): Promise<Range[]> {
-    const byTopic = new Map<string, Encoded['message'][]>();
+  private async send(transaction: Transaction, events: readonly Outbound[]): Promise<Range[]> {
+    const byTopic = new Map<string, Outbound['message'][]>();
     const counts = new Map<string, number>();
     for (const { topic, message } of events) {
       const messages = byTopic.get(topic);

@@ -5,7 +5,7 @@ import type { KafkaConfig, SASLOptions } from 'kafkajs';
 import { AgonError, type Secret } from '../../kernel/index.js';
 import type { Config } from '../../runtime/settings.js';
 
-export type KafkaSecuritySettings = Pick<
+type KafkaSecuritySettings = Pick<
   Config,
   'kafkaTls' | 'kafkaCa' | 'kafkaCert' | 'kafkaKey' | 'kafkaSasl' | 'kafkaUser' | 'kafkaPassword'
 >;

@@ -3,14 +3,14 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { whyNoKafka } from '../../../ops/engines/kafka.js';
 import { ownName, sharedKafka } from '../../../ops/engines/shared.contract.js';
 import { chain } from '../../kernel/fixtures.js';
-import { AgonError, NO_STREAM, type RecordedEvent, randomIds } from '../../kernel/index.js';
+import { AgonError, heldBack, NO_STREAM, type RecordedEvent, randomIds } from '../../kernel/index.js';
 import { MemoryLease } from '../lease.js';
 import { MemoryEventStore } from '../store/memory.js';
 import { busContract } from './bus.contract.js';
-import { heldBack, MemoryCheckpoints } from './checkpoints.js';
+import { MemoryCheckpoints } from './checkpoints.js';
 import { KafkaBus } from './kafka.js';
 import { KafkaClient, type KafkaOptions } from './kafka-client.js';
-import { DeadLetters } from './kafka-letters.js';
+import { KafkaDeadLetters } from './kafka-letters.js';
 import { startKafkaRelay } from './kafka-relay.js';
 import { decodeEvent, Topics } from './message.js';
 
@@ -235,7 +235,7 @@ if (missing) {
         seen.push(...events.map(({ position }) => position));
       });
       await soon(() => consumer.position() === 3);
-      const letters = new DeadLetters(arena);
+      const letters = new KafkaDeadLetters(arena);
       expect(await checkpoints.deadLetters()).toHaveLength(1);
       const expected = { group: 'policy.x', position: 2, type: 'Noted', code: 'TEST.BROKEN', attempts: 2 };
       const listed = await letters.list();
@@ -276,7 +276,7 @@ if (missing) {
       const seen: unknown[] = [];
       const consumer = await bus.consume({ group: 'policy.x' }, async (events) => void seen.push(...events));
       await soon(() => consumer.active?.() === true);
-      const letters = new DeadLetters(arena, { checkpoints, store });
+      const letters = new KafkaDeadLetters(arena, { checkpoints, store });
       expect(await letters.list()).toMatchObject([{ ...letter, type: 'Noted', stream: 'note-a' }]);
       await letters.replay({ group: 'policy.x' });
       await soon(() => seen.length > 0);

@@ -1,19 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AHEAD_MAX, type Carried, Merger } from './merge.js';
+import { AHEAD_MAX, type Entry, Merger } from './merge.js';
 import type { Range, Watermark } from './message.js';
 
 const MARKS = 'marks';
 
 interface Published {
-  readonly records: ReadonlyMap<string, readonly Carried<number>[]>;
+  readonly records: ReadonlyMap<string, readonly Entry<number>[]>;
   readonly watermarks: readonly { readonly offset: number; readonly watermark: Watermark }[];
   readonly last: number;
 }
 
 /** What a relay writes: transactions of events, each on some lane, with marks of Kafka's own and taken back ones between. */
 function published(transactions: readonly (readonly number[])[], positionStep = 1): Published {
-  const records = new Map<string, Carried<number>[]>();
+  const records = new Map<string, Entry<number>[]>();
   const ends = new Map<string, number>();
   const watermarks: { offset: number; watermark: Watermark }[] = [];
   let position = 0;

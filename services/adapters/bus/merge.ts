@@ -2,13 +2,13 @@ import { AgonError } from '../../kernel/index.js';
 import type { Range, Watermark } from './message.js';
 
 /** A record that was read, with its place in its partition and the position of its event in the log. */
-export interface Carried<T> {
+export interface Entry<T> {
   readonly offset: number;
   readonly position: number;
   readonly what: T;
 }
 
-export interface Place {
+interface Place {
   readonly topic: string;
   readonly partition: number;
   /** The next one to read. */
@@ -22,7 +22,7 @@ const READY_MIN = 8_192;
 const PASSED_MAX = 8_192;
 
 interface Lane<T> {
-  records: Carried<T>[];
+  records: Entry<T>[];
   /** How many of them were taken. */
   taken: number;
   last: number;
@@ -30,14 +30,14 @@ interface Lane<T> {
   floor: number;
 }
 
-interface Passed {
+interface Milestone {
   readonly position: number;
   readonly places: readonly Place[];
 }
 
 /** Half of them, each with what the one before it knew: coarser, and never ahead of its position. */
-function thinned(passed: readonly Passed[]): Passed[] {
-  const half: Passed[] = [];
+function thinned(passed: readonly Milestone[]): Milestone[] {
+  const half: Milestone[] = [];
   for (let i = 0; i < passed.length; i += 2) {
     const [first, second] = [passed[i], passed[i + 1]];
     const both = [...(first?.places ?? []), ...(second?.places ?? [])];
@@ -55,8 +55,8 @@ function thinned(passed: readonly Passed[]): Passed[] {
 export class Merger<T> {
   private readonly lanes = new Map<string, Lane<T>>();
   private readonly watermarks: { readonly next: number; readonly watermark: Watermark }[] = [];
-  private passed: Passed[] = [];
-  private ready: Carried<T>[] = [];
+  private passed: Milestone[] = [];
+  private ready: Entry<T>[] = [];
   /** Up to here all events are either delivered or ready. */
   private complete: number;
   private lastWatermark = -1;
@@ -69,7 +69,7 @@ export class Merger<T> {
     this.complete = delivered;
   }
 
-  add(topic: string, partition: number, records: readonly Carried<T>[]): void {
+  add(topic: string, partition: number, records: readonly Entry<T>[]): void {
     const lane = this.lane(topic, partition);
     for (const record of records) {
       if (record.offset <= lane.last) continue;
@@ -100,13 +100,13 @@ export class Merger<T> {
    * The next events in the order of the log, and the position up to which they are all. A batch that is not full is
    * given out only if nothing more is known to come, or if whoever asks does not want to wait.
    */
-  next(max: number, impatient = false): { readonly items: readonly Carried<T>[]; readonly to: number } | undefined {
+  next(max: number, impatient = false): { readonly items: readonly Entry<T>[]; readonly to: number } | undefined {
     this.advance(Math.max(READY_MIN, max));
     const full = this.ready.length >= max;
     if (!full && !impatient && (this.moreToCome || this.watermarks.length > 0)) return undefined;
     if (this.complete === this.delivered) return undefined;
     const items = this.ready.slice(0, max);
-    return { items, to: this.ready.length > max ? (items[max - 1] as Carried<T>).position : this.complete };
+    return { items, to: this.ready.length > max ? (items[max - 1] as Entry<T>).position : this.complete };
   }
 
   /** Whether something could be handed out to somebody impatient. */
@@ -156,7 +156,7 @@ export class Merger<T> {
       throw gap(`after position ${this.complete} comes ${watermark.after}`);
     }
     if (!watermark.ranges.every((range) => this.holds(range))) return false;
-    const events: Carried<T>[] = [];
+    const events: Entry<T>[] = [];
     for (const range of watermark.ranges) {
       const lane = this.lane(range[0], range[1]);
       for (const record of lane.records.slice(lane.taken, lane.taken + range[3])) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Quotas, RateLimits } from '../../kernel/index.js';
 
 /** Slow enough that no bucket of the suite gains a token while it runs, however slow the machine. */
-export const SLOW = { perMinute: 0.001, burst: 5 };
+const SLOW = { perMinute: 0.001, burst: 5 };
 let names = 0;
 export const newName = () => `bucket-${++names}`;
 
@@ -13,7 +13,7 @@ export const allowed = async (limits: RateLimits, name: string, times: number) =
 
 export type Limits = RateLimits & Quotas;
 
-export const claimOf = (name: string, known = 0) => ({ name, max: 5, known, keepMs: 3_600_000 });
+const claimOf = (name: string, known = 0) => ({ name, max: 5, known, keepMs: 3_600_000 });
 export const claimed = async (limits: Quotas, times: number, ...names: string[]) => {
   const all = await Promise.all(Array.from({ length: times }, () => limits.claim(names.map((name) => claimOf(name)))));
   return all.filter(({ ok }) => ok).length;

@@ -1,4 +1,4 @@
-import type { Claim, Claimed, Quotas, Rate, RateLimits, Taken } from '../../kernel/index.js';
+import type { Claim, ClaimResult, Quotas, Rate, RateLimits, TakeResult } from '../../kernel/index.js';
 
 interface Bucket {
   tokens: number;
@@ -22,7 +22,7 @@ export class MemoryLimits implements RateLimits, Quotas {
     private readonly bucketsMax = BUCKETS_MAX,
   ) {}
 
-  async take(name: string, { perMinute, burst }: Rate, tokens = 1): Promise<Taken> {
+  async take(name: string, { perMinute, burst }: Rate, tokens = 1): Promise<TakeResult> {
     const now = this.nowMs();
     const bucket = this.buckets.get(name) ?? { tokens: burst, atMs: now };
     const refilled = Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.atMs) * perMinute) / 60_000);
@@ -33,7 +33,7 @@ export class MemoryLimits implements RateLimits, Quotas {
     return ok ? { ok, left: Math.floor(left) } : { ok, retryAfterMs: Math.max(1, waitMs) };
   }
 
-  async claim(claims: readonly Claim[]): Promise<Claimed> {
+  async claim(claims: readonly Claim[]): Promise<ClaimResult> {
     const now = this.nowMs();
     const counted = claims.map(({ name, known }) => {
       const count = this.counts.get(name);

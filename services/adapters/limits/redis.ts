@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { Claim, Claimed, Quotas, Rate, RateLimits, Taken } from '../../kernel/index.js';
+import type { Claim, ClaimResult, Quotas, Rate, RateLimits, TakeResult } from '../../kernel/index.js';
 
 /**
  * Token buckets and counts in Redis, shared by every gateway. A bucket is one hash, changed by one script, and the time
@@ -14,7 +14,7 @@ export class RedisLimits implements RateLimits, Quotas {
     private readonly prefix = 'agon:limits',
   ) {}
 
-  async take(name: string, rate: Rate, tokens = 1): Promise<Taken> {
+  async take(name: string, rate: Rate, tokens = 1): Promise<TakeResult> {
     try {
       const args = [rate.perMinute, rate.burst, tokens];
       const [ok, amount] = (await this.redis.eval(TAKE, 1, `${this.prefix}:${name}`, ...args)) as [number, number];
@@ -25,7 +25,7 @@ export class RedisLimits implements RateLimits, Quotas {
     }
   }
 
-  async claim(claims: readonly Claim[]): Promise<Claimed> {
+  async claim(claims: readonly Claim[]): Promise<ClaimResult> {
     // The braces keep all counts in one place of a Redis that is several: one script changes them together.
     const keys = claims.map(({ name }) => `${this.prefix}:{counts}:${name}`);
     try {

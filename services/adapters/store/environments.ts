@@ -7,7 +7,7 @@ export type LogEnvironment = Omit<RootDatabase<Buffer, number>, 'put'> & {
   /** Resolves to false, and writes nothing, if the key is taken. */
   put(key: number, value: Buffer, options: { noOverwrite: true }): Promise<boolean>;
 };
-export type IndexEnvironment = RootDatabase<Buffer, [string, number]>;
+type IndexEnvironment = RootDatabase<Buffer, [string, number]>;
 
 const common = {
   noSubdir: true,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { KEYS, openDoor, urlOf } from '../../../gateway/eventstore/door.contract.js';
+import { KEYS, openEndpoint, urlOf } from '../../../gateway/eventstore/endpoint.contract.js';
 import { chain, headAfter } from '../../kernel/fixtures.js';
 import { NO_STREAM, type RecordedEvent, type SealedEvent, seal } from '../../kernel/index.js';
 import { EventStoreDbStore } from './eventstoredb.js';
@@ -21,7 +21,7 @@ describe('eventstoredb, over a connection', () => {
   describe('that breaks', () => {
     it('goes on with a subscription where it was, once each and in order', async () => {
       const log = kept(new MemoryEventStore());
-      let door = await openDoor(log);
+      let door = await openEndpoint(log);
       const port = Number(door.address.split(':')[1]);
       const store = kept(await EventStoreDbStore.open(urlOf(door)));
       const seen: RecordedEvent[] = [];
@@ -32,7 +32,7 @@ describe('eventstoredb, over a connection', () => {
         await until(() => seen.at(-1)?.position === 10 * round + 5);
         await door.close();
         await log.append(`late-${round}`, NO_STREAM, chain(`late-${round}`, 5));
-        door = await openDoor(log, { port });
+        door = await openEndpoint(log, { port });
         await until(() => seen.at(-1)?.position === 10 * round + 10);
       }
       await subscription.stop();
@@ -43,14 +43,14 @@ describe('eventstoredb, over a connection', () => {
     it('brings again what was on its way to a follower that stood still when it broke', async () => {
       const log = kept(new MemoryEventStore());
       await fillWithMany(log);
-      let door = await openDoor(log);
+      let door = await openEndpoint(log);
       const port = Number(door.address.split(':')[1]);
       const store = kept(await EventStoreDbStore.open(urlOf(door)));
       const seen: number[] = [];
       const stall = stalling(3, async () => {
         await sleep(250);
         await door.close();
-        door = await openDoor(log, { port });
+        door = await openEndpoint(log, { port });
       });
       const subscription = store.subscribe({ after: 0, batchSize: 1 }, async ([event]) => {
         seen.push(event?.position ?? 0);
@@ -64,20 +64,20 @@ describe('eventstoredb, over a connection', () => {
 
     it('appends and reads as soon as somebody answers again', async () => {
       const log = kept(new MemoryEventStore());
-      let door = await openDoor(log);
+      let door = await openEndpoint(log);
       const port = Number(door.address.split(':')[1]);
       const store = kept(await EventStoreDbStore.open(urlOf(door)));
       await store.append('note-a', NO_STREAM, chain('note-a', 1));
       await door.close();
       const all = chain('note-a', 2);
       const waiting = Promise.all([store.append('note-a', 0, all.slice(1)), store.readStream('note-a', { limit: 1 })]);
-      door = kept(await openDoor(log, { port }));
+      door = kept(await openEndpoint(log, { port }));
       await expect(waiting).resolves.toMatchObject([{ revision: 1, position: 2 }, [{ revision: 0 }]]);
     });
 
     it('refuses with a code when nobody comes back, and shows no key', async () => {
       const log = kept(new MemoryEventStore());
-      const door = await openDoor(log);
+      const door = await openEndpoint(log);
       await door.close();
       const opening = EventStoreDbStore.open(urlOf(door), { attemptsMax: 2 });
       await expect(opening).rejects.toMatchObject({
@@ -88,7 +88,7 @@ describe('eventstoredb, over a connection', () => {
   });
 
   it('sends nothing that breaks the chain of a stream: no server would notice', async () => {
-    const door = await openDoor(kept(new MemoryEventStore()));
+    const door = await openEndpoint(kept(new MemoryEventStore()));
     const store = kept(await EventStoreDbStore.open(urlOf(door), { attemptsMax: 1 }));
     const [first, second] = chain('note-a', 2) as [SealedEvent, SealedEvent];
     await store.append('note-a', NO_STREAM, [first]);
@@ -101,7 +101,7 @@ describe('eventstoredb, over a connection', () => {
 
   it('ends a subscription that meets what is not an event of ours', async () => {
     const log = kept(new MemoryEventStore());
-    const door = kept(await openDoor(log));
+    const door = kept(await openEndpoint(log));
     const store = kept(await EventStoreDbStore.open(urlOf(door)));
     const [event] = chain('note-a', 1) as [SealedEvent];
     await log.append('note-a', NO_STREAM, [{ ...event, meta: { ...event.meta, inputHash: 'none' } }]);
@@ -114,14 +114,14 @@ describe('eventstoredb, over a connection', () => {
     ['a key that nobody has', 'wrong', 'STORE.ACCESS_DENIED'],
     ['no key', undefined, 'STORE.ACCESS_DENIED'],
   ])('is refused with %s', async (_what, key, code) => {
-    const door = kept(await openDoor(kept(new MemoryEventStore())));
+    const door = kept(await openEndpoint(kept(new MemoryEventStore())));
     const url = key ? urlOf(door, key) : `esdb://${door.address}?tls=false`;
     await expect(EventStoreDbStore.open(url)).rejects.toMatchObject({ code });
   });
 
   it('reads with a key for reading, and appends nothing with it', async () => {
     const log = kept(new MemoryEventStore());
-    const door = kept(await openDoor(log));
+    const door = kept(await openEndpoint(log));
     const store = kept(await EventStoreDbStore.open(urlOf(door, KEYS.reader)));
     const appending = store.append('note-a', NO_STREAM, chain('note-a', 1));
     await expect(appending).rejects.toMatchObject({ code: 'STORE.ACCESS_DENIED' });
@@ -132,7 +132,7 @@ describe('eventstoredb, over a connection', () => {
 
   it('sees a stream that another process has continued', async () => {
     const log = kept(new MemoryEventStore());
-    const door = kept(await openDoor(log));
+    const door = kept(await openEndpoint(log));
     const [ours, theirs] = [
       kept(await EventStoreDbStore.open(urlOf(door))),
       kept(await EventStoreDbStore.open(urlOf(door))),
@@ -151,7 +151,7 @@ describe('eventstoredb, over a connection', () => {
 
   it('tells two processes apart that carry out one command with another result', async () => {
     const log = kept(new MemoryEventStore());
-    const door = kept(await openDoor(log));
+    const door = kept(await openEndpoint(log));
     const [one, other] = [
       kept(await EventStoreDbStore.open(urlOf(door))),
       kept(await EventStoreDbStore.open(urlOf(door))),
@@ -166,7 +166,7 @@ describe('eventstoredb, over a connection', () => {
 
   it('asks only for what bears its prefix, on a server that others use as well', async () => {
     const log = kept(new MemoryEventStore());
-    const door = kept(await openDoor(log));
+    const door = kept(await openEndpoint(log));
     const store = kept(await EventStoreDbStore.open(`${urlOf(door)}&streamPrefix=agon.`));
     await log.append('other-a', NO_STREAM, chain('other-a', 2));
     expect(await store.lastPosition()).toBe(0);

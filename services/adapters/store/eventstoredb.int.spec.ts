@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { env } from 'node:process';
 import { afterAll } from 'vitest';
-import { openDoor, urlOf } from '../../../gateway/eventstore/door.contract.js';
+import { openEndpoint, urlOf } from '../../../gateway/eventstore/endpoint.contract.js';
 import type { EventStore } from '../../kernel/index.js';
 import { EventStoreDbStore } from './eventstoredb.js';
 import { LmdbEventStore } from './lmdb.js';
@@ -34,7 +34,7 @@ function together(store: EventStore, ...under: readonly { close(): Promise<void>
 const folders = new WeakMap<EventStore, string>();
 async function overLmdb(folder: string): Promise<EventStore> {
   const log = await LmdbEventStore.open(folder);
-  const door = await openDoor(log);
+  const door = await openEndpoint(log);
   const store = together(await EventStoreDbStore.open(urlOf(door)), door, log);
   folders.set(store, folder);
   return store;
@@ -51,7 +51,7 @@ storeContract('eventstoredb, by the endpoint over LMDB', {
 storeContract('eventstoredb, by an endpoint whose positions have gaps', {
   open: async () => {
     const log = new Gappy(new MemoryEventStore());
-    const door = await openDoor(log);
+    const door = await openEndpoint(log);
     return together(new Ranked(await EventStoreDbStore.open(urlOf(door))), door, log);
   },
 });

@@ -28,7 +28,7 @@ const ATTEMPTS_MAX = 8;
 const HEADS_MAX = 200_000;
 const PAUSE_MS = { first: 50, max: 1_000 };
 
-export interface EventStoreDbOptions {
+interface EventStoreDbOptions {
   /** How often a call that found nobody is repeated before it is refused with STORE.UNAVAILABLE. */
   readonly attemptsMax?: number;
   /** Streams whose last hash is kept in memory. The first append to another one costs a read. */

@@ -8,31 +8,26 @@ import type {
   Subscription,
 } from '../../kernel/index.js';
 
-/**
- * A store whose positions have gaps, seen by rank: its first event is 1, the next is 2. Positions "grow, start at 1, and
- * belong to a store", which is all that consumers need; the contract suite counts, so that it can tell a lost event
- * from a gap. Every position that the store names has to be an event's.
- */
-export class Ranked implements EventStore {
-  private readonly positions: number[] = [];
-  private reading: Promise<void> = Promise.resolve();
+/** A store whose events are seen under other positions than its own. */
+abstract class Renumbering implements EventStore {
+  constructor(protected readonly store: EventStore) {}
 
-  constructor(private readonly store: EventStore) {}
+  /** What a position of the store is seen as. */
+  protected abstract numberOf(position: number): number | Promise<number>;
+  /** The position of the store after which that begins which comes after this number. */
+  protected abstract positionOf(number: number): number;
 
   async append(stream: string, expectedRevision: number, events: readonly SealedEvent[]) {
     const { revision, position } = await this.store.append(stream, expectedRevision, events);
-    return { revision, position: await this.rankOf(position) };
+    return { revision, position: await this.numberOf(position) };
   }
 
   async readStream(stream: string, page?: StreamPage) {
-    return this.ranked(await this.store.readStream(stream, page));
+    return this.renumbered(await this.store.readStream(stream, page));
   }
 
   async readAll({ after = 0, ...rest }: LogPage = {}) {
-    await this.catchUp();
-    // Beyond the end by rank is beyond the end by position, too; there is nothing to name it by.
-    if (after > this.positions.length) return [];
-    return this.ranked(await this.store.readAll({ after: this.positions[after - 1] ?? 0, ...rest }));
+    return this.renumbered(await this.store.readAll({ after: this.positionOf(after), ...rest }));
   }
 
   head(stream: string) {
@@ -41,13 +36,12 @@ export class Ranked implements EventStore {
 
   async lastPosition() {
     const last = await this.store.lastPosition();
-    return last === 0 ? 0 : this.rankOf(last);
+    return last === 0 ? 0 : this.numberOf(last);
   }
 
   subscribe({ after, ...rest }: { after: number; batchSize?: number }, handler: BatchHandler): Subscription {
-    const known = Math.min(after, this.positions.length);
-    return this.store.subscribe({ after: this.positions[known - 1] ?? 0, ...rest }, async (events) => {
-      const wanted = (await this.ranked(events)).filter(({ position }) => position > after);
+    return this.store.subscribe({ after: this.positionOf(after), ...rest }, async (events) => {
+      const wanted = (await this.renumbered(events)).filter(({ position }) => position > after);
       if (wanted.length > 0) await handler(wanted);
     });
   }
@@ -56,13 +50,33 @@ export class Ranked implements EventStore {
     return this.store.close();
   }
 
-  private async ranked(events: readonly RecordedEvent[]): Promise<RecordedEvent[]> {
-    const ranked: RecordedEvent[] = [];
-    for (const event of events) ranked.push({ ...event, position: await this.rankOf(event.position) });
-    return ranked;
+  private async renumbered(events: readonly RecordedEvent[]): Promise<RecordedEvent[]> {
+    const seen: RecordedEvent[] = [];
+    for (const event of events) seen.push({ ...event, position: await this.numberOf(event.position) });
+    return seen;
+  }
+}
+
+/**
+ * A store whose positions have gaps, seen by rank: its first event is 1, the next is 2. Positions "grow, start at 1, and
+ * belong to a store", which is all that consumers need; the contract suite counts, so that it can tell a lost event
+ * from a gap. Every position that the store names has to be an event's.
+ */
+export class Ranked extends Renumbering {
+  private readonly positions: number[] = [];
+  private reading: Promise<void> = Promise.resolve();
+
+  override async readAll(page: LogPage = {}) {
+    await this.catchUp();
+    // Beyond the end by rank is beyond the end by position, too; there is nothing to name it by.
+    return (page.after ?? 0) > this.positions.length ? [] : super.readAll(page);
   }
 
-  private async rankOf(position: number): Promise<number> {
+  protected positionOf(rank: number): number {
+    return this.positions[Math.min(rank, this.positions.length) - 1] ?? 0;
+  }
+
+  protected async numberOf(position: number): Promise<number> {
     if ((this.positions.at(-1) ?? 0) < position) await this.catchUp();
     let [low, high] = [0, this.positions.length];
     while (low < high) {
@@ -90,40 +104,12 @@ export class Ranked implements EventStore {
 }
 
 /** A dense log with gaps put in between, as a real server has them. */
-export class Gappy implements EventStore {
-  constructor(private readonly store: EventStore) {}
-
-  async append(stream: string, expectedRevision: number, events: readonly SealedEvent[]) {
-    const { revision, position } = await this.store.append(stream, expectedRevision, events);
-    return { revision, position: widened(position) };
+export class Gappy extends Renumbering {
+  protected numberOf(position: number): number {
+    return 1_000 + position * 37;
   }
 
-  async readStream(stream: string, page?: StreamPage) {
-    return (await this.store.readStream(stream, page)).map(widenedEvent);
-  }
-
-  async readAll({ after = 0, ...rest }: LogPage = {}) {
-    return (await this.store.readAll({ after: narrowed(after), ...rest })).map(widenedEvent);
-  }
-
-  head(stream: string) {
-    return this.store.head(stream);
-  }
-
-  async lastPosition() {
-    const last = await this.store.lastPosition();
-    return last === 0 ? 0 : widened(last);
-  }
-
-  subscribe({ after, ...rest }: { after: number; batchSize?: number }, handler: BatchHandler) {
-    return this.store.subscribe({ after: narrowed(after), ...rest }, (events) => handler(events.map(widenedEvent)));
-  }
-
-  close() {
-    return this.store.close();
+  protected positionOf(number: number): number {
+    return Math.max(0, Math.floor((number - 1_000) / 37));
   }
 }
-
-const widened = (position: number) => 1_000 + position * 37;
-const narrowed = (position: number) => Math.max(0, Math.floor((position - 1_000) / 37));
-const widenedEvent = (event: RecordedEvent) => ({ ...event, position: widened(event.position) });

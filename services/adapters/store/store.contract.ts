@@ -14,7 +14,7 @@ import {
 import { anyJson, oddData } from './odd-data.contract.js';
 import { subscriptionContract } from './subscription.contract.js';
 
-export interface StoreUnderTest {
+interface StoreUnderTest {
   /** A new, empty store. */
   open(): Promise<EventStore>;
   /** Closes the store and opens the same log again; left out by stores that keep nothing. */

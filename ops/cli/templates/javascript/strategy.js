@@ -1,0 +1,1 @@
+export const choose = (legal) => legal[Math.floor(Math.random() * legal.length)];

@@ -1,0 +1,5 @@
+import random
+
+
+def choose(legal):
+    return random.choice(legal)

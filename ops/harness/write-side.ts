@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
+import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
+import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
+import { contexts } from '../../services/index.js';
+import {
+  type Checkpoints,
+  type Command,
+  type CommandMeta,
+  type Consumer,
+  type Context,
+  createHandle,
+  Folds,
+  type Handled,
+  invariant,
+} from '../../services/kernel/index.js';
+import { folderLayout } from '../../services/runtime/data-folder.js';
+import { runPolicy } from '../../services/runtime/policies.js';
+
+export const policies = contexts.flatMap((context) => context.policies ?? []);
+
+export function contextOf({ type }: Command): Context {
+  const context = contexts.find(({ commands }) => commands.some(({ spec }) => spec.type === type));
+  invariant(context, `${type} belongs to a context.`);
+  return context;
+}
+
+export function commandNamed(type: string, data: unknown, meta: CommandMeta): Command {
+  const found = contexts.flatMap(({ commands }) => commands).find(({ spec }) => spec.type === type);
+  invariant(found, `There is a command ${type}.`);
+  return new found(data as never, meta);
+}
+
+/** A seat of this account's agent, with a code that nobody runs. */
+export const seatOf = (accountId: string, codeDigest = 'c0de'.repeat(16)) => ({
+  agentId: `${accountId}.bot`,
+  accountId,
+  version: 1,
+  codeDigest,
+  runtime: 'javascript' as const,
+});
+
+/** What a runner reports of a match that this seat has won. */
+export const wonBy = (winner: number, seats = 2) => ({
+  turns: [],
+  outcome: {
+    winner,
+    scores: Array.from({ length: seats }, (_, seat) => (seat === winner ? 1 : 0)),
+    reason: 'line',
+    detail: '',
+    seatAtFault: null,
+  },
+  execution: { driver: 'wasm', gameVersion: 1, limits: {}, usage: [] },
+});
+
+type Around = (command: Command, carryOut: () => Promise<Handled>) => Promise<Handled>;
+
+/** The write side of an arena: the log in its folder, every command, and the policies that follow. */
+export async function openWriteSide(folder: string, around: Around = (_, carryOut) => carryOut()) {
+  const paths = folderLayout(folder);
+  const store = await LmdbEventStore.open(paths.log);
+  const checkpoints = new LmdbCheckpoints(paths.bus);
+  const folds = new Folds({ store });
+  const handle = createHandle({ store, folds });
+  const execute = (command: Command) => around(command, () => handle(contextOf(command), command));
+  const bus = new EmbeddedBus(store, checkpoints);
+  const consumers = await Promise.all(policies.map((policy) => runPolicy(bus, policy, execute)));
+  return {
+    paths,
+    store,
+    engines: {
+      bus: async () => (behind: Checkpoints) => new EmbeddedBus(store, behind),
+      checkpoints: async () => checkpoints,
+    },
+    load: folds.load,
+    execute,
+    /** Until policies, and these others, have taken in all that they made of it. */
+    settled: async (...others: readonly Pick<Consumer, 'position'>[]) => {
+      for (let last = -1; last !== (await store.lastPosition()); ) {
+        last = await store.lastPosition();
+        while ([...consumers, ...others].some((consumer) => consumer.position() < last)) await sleep(1);
+      }
+    },
+    close: async () => {
+      await bus.close();
+      await checkpoints.close();
+      await store.close();
+    },
+  };
+}
