@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
 import { AgonError, Secret } from '../kernel/index.js';
 import { createLog, type LogOptions } from './logging.js';
 
@@ -93,6 +96,27 @@ describe('secrets', () => {
     };
     log.warn(fields, 'a basic thing about the bearer');
     expect(last()).toMatchObject(fields);
+  });
+});
+
+describe('a log whose reader', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'agon-log-'));
+  const file = join(folder, 'log');
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('is there gets every line as soon as it is said', () => {
+    const to = openSync(file, 'w');
+    const log = createLog({ level: 'info', to });
+    for (let i = 0; i < 3; i++) log.info({ i }, 'x'.repeat(100_000));
+    expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(3);
+    closeSync(to);
+  });
+
+  it('has gone holds nobody up', () => {
+    const to = openSync(file, 'r');
+    const log = createLog({ level: 'info', to });
+    closeSync(to);
+    expect(() => log.warn('said to nobody')).not.toThrow();
   });
 });
 

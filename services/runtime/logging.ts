@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino';
 import type { Config } from './settings.js';
@@ -18,7 +19,7 @@ const SECRET_TEXT: readonly [pattern: RegExp, instead: string][] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----/gs, HIDDEN],
   [/([?&](?:[\w-]*token|key|secret|code|password|signature)=)[^&\s"'\\]+/gi, `$1${HIDDEN}`],
   [/:\/\/[^\s/@"'\\]+@/g, `://${HIDDEN}@`],
-  [/[\w.%+-]+@[\w-]+(\.[\w-]+)+/g, HIDDEN],
+  [/[\w.%+-]{1,64}@[\w-]+(\.[\w-]+)+/g, HIDDEN],
 ];
 const DEPTH_MAX = 6;
 const ITEMS_MAX = 64;
@@ -52,6 +53,8 @@ export interface LogOptions {
   readonly level: Config['logLevel'];
   /** Lines for people instead of JSON. */
   readonly people?: boolean;
+  /** The file descriptor that lines go to; standard error when left out. */
+  readonly to?: number;
   readonly write?: (line: string) => void;
 }
 
@@ -59,7 +62,7 @@ export interface LogOptions {
  * The log of a process: a line of JSON each, or a line for people on a terminal. Whatever is put into it, a line stays
  * one line, moves no cursor, and holds no secret that can be told from other text.
  */
-export function createLog({ level, people = isatty(2), write = toStderr() }: LogOptions): Logger {
+export function createLog({ level, to = 2, people = isatty(to), write = toDescriptor(to) }: LogOptions): Logger {
   const line = (text: string) =>
     write(`${escaped(hidden(people ? forPeople(text) : whole(text.trimEnd()))).toWellFormed()}\n`);
   return pino(
@@ -77,10 +80,22 @@ export function createLog({ level, people = isatty(2), write = toStderr() }: Log
   );
 }
 
-/** pino's own way to a file descriptor: it waits for a reader that is slow, and loses nothing when the process ends. */
-function toStderr(): (line: string) => void {
-  const stderr = pino.destination(2);
-  return (line) => void stderr.write(line);
+const SLOW_READER_MS = 20;
+
+/** Waits for a reader that is slow, loses nothing when the process ends, and lets go of a terminal that has closed. */
+function toDescriptor(descriptor: number): (line: string) => void {
+  const asleep = new Int32Array(new SharedArrayBuffer(4));
+  return (line) => {
+    let rest = Buffer.from(line);
+    while (rest.length > 0) {
+      try {
+        rest = rest.subarray(writeSync(descriptor, rest));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
+        Atomics.wait(asleep, 0, 0, SLOW_READER_MS);
+      }
+    }
+  };
 }
 
 /** @example 12:00:01 WARN  a delivery failed and is tried again  group=policy.escrow err="STORE.FULL: no room" */

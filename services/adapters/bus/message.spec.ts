@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chain } from '../../kernel/fixtures.js';
 import { callerOf, type RecordedEvent, recomputeHash, spanIdOf, traceIdOf } from '../../kernel/index.js';
+import { anyJson } from '../store/odd-data.contract.js';
 import { chosenOf } from './kafka-group.js';
 import { buriedMessage, letterOf, standing } from './kafka-letters.js';
 import { parted } from './kafka-relay.js';
@@ -24,7 +25,7 @@ const overTheWire = ({ key, value, headers }: ReturnType<typeof encodeEvent>): M
 describe('an event on Kafka', () => {
   it('comes back as it was, with a hash that still fits', () => {
     fc.assert(
-      fc.property(fc.jsonValue(), (data) => {
+      fc.property(anyJson(), (data) => {
         const sent = event(JSON.parse(JSON.stringify(data)));
         const got = decodeEvent(overTheWire(encodeEvent(sent, '/agon/wallet')));
         expect(got).toEqual(sent);
