@@ -1,10 +1,21 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const folders = '{services,projections,sandbox-runner,gateway,sdk,ops}';
 const ofTier = (suffix: string) => `${folders}/**/*.${suffix}.ts`;
 /** Starts the engines that the specs of a run share, when one of them asks. */
 const globalSetup = 'ops/check/shared-engines.ts';
+
+/** The longest files of a tier, so that a run does not end with one of them and idle processors. */
+const LONGEST = ['guides.e2e', 'cluster-up.e2e', 'cluster-move.e2e', 'eventstoredb.int', 'agents.int', 'model.spec'];
+const place = ({ moduleId }: TestSpecification) =>
+  LONGEST.findIndex((name) => moduleId.includes(name)) + 1 || LONGEST.length + 1;
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+  }
+}
 
 /** A spec's tier is in its name: what it needs, and so how long it takes. CONTRIBUTING.md says which is for what. */
 export default defineConfig({
@@ -13,6 +24,7 @@ export default defineConfig({
   test: {
     environment: 'node',
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     maxWorkers: availableParallelism(),
     testTimeout: 180_000,
     hookTimeout: 180_000,

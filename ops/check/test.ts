@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { argv, env, execPath, exit, kill, stderr, stdout } from 'node:process';
 import { packageRoot } from '../../services/runtime/package.js';
@@ -150,7 +150,8 @@ const STEPS: Readonly<Record<string, () => Promise<Outcome>>> = {
   check: async () => (check() ? NOTHING : { ...NOTHING, failed: ['npm run check'] }),
   specs: () => tier(['specs']),
   int: () => tier(['int']),
-  e2e: () => tier(['e2e']),
+  // Most of the time they wait for processes of their own.
+  e2e: () => tier(['e2e'], [`--maxWorkers=${availableParallelism() + 1}`]),
   peers: () => tier(['peers']),
   faults: () => program('faults'),
   coverage,
