@@ -99,7 +99,9 @@ function asPostgresUser(command: string, args: readonly string[]): { file: strin
     // any file, so the server takes it only where it must, and answers to nobody but the holder of our password.
     const data = args[args.indexOf('-D') + 1] ?? '/';
     const reachable = [command, data].every((path) => setpriv([...limits, 'test', '-r', path]));
-    if (!reachable) limits.push('--inh-caps', '-all,+dac_read_search', '--ambient-caps', '-all,+dac_read_search');
+    // access(2), by which it looks for its own program, minds that right only where the kernel leaves rights alone.
+    const right = '-all,+dac_read_search';
+    if (!reachable) limits.push('--securebits', '+no_setuid_fixup', '--inh-caps', right, '--ambient-caps', right);
   }
   return { file: 'setpriv', args: [...limits, command, ...args], ids: {} };
 }

@@ -16,7 +16,7 @@ const folder = () => {
 };
 const subject = { issuer: 'https://id.example', subject: 'subject-4711' };
 const ada: Person = {
-  accountId: 'ada',
+  accountId: 'ada-of-london',
   name: 'Ada Lovelace',
   email: 'ada@example.org',
   passwordHash: '$argon2id$of-ada',
@@ -48,7 +48,7 @@ describe('a vault', () => {
     const [paths, id] = [folder(), ids()];
     await new FileVault(paths).write(id, ada);
     const bytes = bytesIn(paths.people);
-    for (const secret of ['ada', 'Lovelace', 'example.org', 'argon2', 'GEZDGNBV', '4711', 'id.example']) {
+    for (const secret of [ada.accountId, 'Lovelace', 'example.org', 'argon2', 'GEZDGNBV', '4711', 'id.example']) {
       expect(bytes).not.toContain(secret);
     }
     expect(statSync(join(paths.people, id)).mode & 0o077).toBe(0);
