@@ -48,17 +48,20 @@ export async function rateOf(ports: PlanPorts, actor: Actor): Promise<Rate> {
   return { perMinute, burst: perMinute * 2 };
 }
 
-export const tooMuch = (who: string, retryAfterMs: number) =>
-  new AgonError(
-    'LIMITS.EXCEEDED',
-    `This is more than ${who} may ask for at once. Try again in ${Math.ceil(retryAfterMs / 1000)} s.`,
-    { retryAfterMs },
-  );
-
-/** Takes one from a bucket, or refuses. */
-export async function assertWithin(limits: RateLimits, bucket: string, rate: Rate, who: string): Promise<void> {
+/** Takes one from a bucket and says how many are left, or refuses. The bucket's own name says who it is, if nothing does. */
+export async function assertWithin(
+  limits: RateLimits,
+  bucket: string,
+  rate: Rate,
+  who = bucket.slice(bucket.indexOf(':') + 1),
+): Promise<number> {
   const taken = await limits.take(bucket, rate);
-  if (!taken.ok) throw tooMuch(who, taken.retryAfterMs);
+  if (taken.ok) return taken.left;
+  const { retryAfterMs } = taken;
+  const seconds = Math.ceil(retryAfterMs / 1000);
+  throw new AgonError('LIMITS.EXCEEDED', `This is more than ${who} may ask for at once. Try again in ${seconds} s.`, {
+    retryAfterMs,
+  });
 }
 
 /** Places that are taken for a while: so many in all, and so many for each caller. */

@@ -3,23 +3,34 @@ import type { z } from 'zod';
 import { AgonError } from '../../services/kernel/index.js';
 import { contextOf, type RequestContext } from '../auth/actor.js';
 import { plainProblem, problemOf, sendProblem } from '../problem.js';
-import { accountRoutes } from './accounts.js';
+import { accountRoutes, paymentRoutes } from './accounts.js';
 import { agentRoutes } from './agents.js';
 import { authRoutes } from './auth.js';
 import { liveRoutes } from './live.js';
 import { matchRoutes } from './matches.js';
 import { openapi } from './openapi.js';
-import { type Asked, checked, type Door, type Heard, headersOf, type Route, type Shape, textReader } from './route.js';
+import {
+  type Asked,
+  checked,
+  type Door,
+  type Heard,
+  headersOf,
+  type Route,
+  routesOf,
+  type Shape,
+  textReader,
+} from './route.js';
 import { webhookRoutes } from './webhooks.js';
 
 /** Every route of REST. */
 export const restRoutes: readonly Route[] = [
-  ...authRoutes,
-  ...matchRoutes,
-  ...agentRoutes,
-  ...accountRoutes,
-  ...webhookRoutes,
-  ...liveRoutes,
+  ...routesOf('auth', authRoutes),
+  ...routesOf('matches', matchRoutes),
+  ...routesOf('agents', agentRoutes),
+  ...routesOf('accounts', accountRoutes),
+  ...routesOf('payments', paymentRoutes),
+  ...routesOf('webhooks', webhookRoutes),
+  ...routesOf('live', liveRoutes),
 ];
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'];
@@ -93,7 +104,7 @@ function addRoute(scope: FastifyInstance, route: Route, door: Door): void {
     handler: (request, reply) => {
       const asked = read(request) as Asked;
       const body = route.body ? bodyOf(route.body, request.body) : request.body;
-      reply.status(route.answer.status);
+      reply.status(route.answer.status ?? 200);
       return route.handle(Object.assign(asked, { reply, body }), door);
     },
     ...(socket
