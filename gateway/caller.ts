@@ -37,6 +37,12 @@ export function callerAt(ip: string): string {
 /** Whether this is a caller on this machine. Behind a proxy everybody seems to be, so then nobody is. */
 export const isLocal = (ip: string, proxies: number) => proxies === 0 && /^(::ffff:)?127\.|^::1$/.test(ip);
 
+/** A page may come from where it was served, or from an origin that was named; whoever is no browser says none. */
+export const isWelcome = (
+  { origin, host }: { origin?: string | undefined; host?: string | undefined },
+  origins: readonly string[],
+) => origin === undefined || origins.includes(origin) || (URL.canParse(origin) && new URL(origin).host === host);
+
 /** A known caller's bucket: of the agent it speaks for, where that is one, and of the account otherwise. */
 export const bucketOf = (actor: Actor, agentId?: string) =>
   agentId === undefined || isStaff(actor) ? `actor:${actor.id}` : `agent:${agentId}`;

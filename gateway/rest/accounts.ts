@@ -38,10 +38,7 @@ export const paymentRoutes = [
     summary: 'Where Stripe tells what was paid. The proof is the signature over the body as it was sent.',
     headers: { 'stripe-signature': z.string().optional().describe('As Stripe makes it.') },
     takes: { as: 'bytes', type: 'application/json', description: "Stripe's event, byte by byte." },
-    answer: {
-      description: 'It was taken, or was known.',
-      schema: name('StripeTaken', z.looseObject({})),
-    },
+    answer: { description: 'It was taken, or was known.', schema: name('StripeTaken', z.looseObject({})) },
     refuses: [409, 413, 502],
     handle: ({ body, request }, { ports }) => {
       const signature = request.headers['stripe-signature'];

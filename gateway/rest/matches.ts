@@ -86,10 +86,7 @@ export const matchRoutes = [
     path: '/v1/games',
     access: 'public',
     summary: 'The games that are played here.',
-    answer: {
-      description: 'Their names.',
-      schema: name('Games', z.strictObject({ items: z.array(z.string()) })),
-    },
+    answer: { description: 'Their names.', schema: name('Games', z.strictObject({ items: z.array(z.string()) })) },
     handle: (_asked, { ports }) => ({ items: ports.games }),
   }),
   defineRoute({

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import type { z } from 'zod';
 import { AgonError } from '../../services/kernel/index.js';
 import { contextOf, type RequestContext } from '../auth/actor.js';
+import { isWelcome } from '../caller.js';
 import { plainProblem, problemOf, sendProblem } from '../problem.js';
 import { accountRoutes, paymentRoutes } from './accounts.js';
 import { agentRoutes } from './agents.js';
@@ -164,9 +165,7 @@ function jsonOf(body: unknown): unknown {
 
 /** A page of another origin could open a socket with nobody asking; what is not a browser sends no origin. */
 function assertOrigin({ headers }: FastifyRequest, origins: readonly string[]): void {
-  const { origin, host } = headers;
-  if (origin === undefined || origins.includes(origin)) return;
-  if (URL.canParse(origin) && new URL(origin).host === host) return;
+  if (isWelcome(headers, origins)) return;
   throw new AgonError(
     'AUTH.FORBIDDEN',
     'Pages of this origin may not listen here. AGON_CORS_ORIGINS names those that may.',
