@@ -21,15 +21,21 @@ import { type GatewayPorts, PORTS } from '../ports.js';
 import { type Loaders, loadersOf } from './loaders.js';
 
 /** A type as fields and arguments name it, and the same with what else there is to say of it. */
-type Named = StringConstructor | BooleanConstructor | GraphQLScalarType | Type | Abstract<unknown> | readonly [Named];
-interface Spec<T extends Named = Named> {
+type NamedType =
+  | StringConstructor
+  | BooleanConstructor
+  | GraphQLScalarType
+  | Type
+  | Abstract<unknown>
+  | readonly [NamedType];
+interface Spec<T extends NamedType = NamedType> {
   readonly type: T;
   readonly description?: string | undefined;
   readonly nullable?: true | 'items';
   readonly defaultValue?: unknown;
 }
-type Declared = Named | Spec;
-export type Shape = Readonly<Record<string, Declared>>;
+type Declaration = NamedType | Spec;
+export type Shape = Readonly<Record<string, Declaration>>;
 
 type NamedValue<T> = T extends StringConstructor
   ? string
@@ -50,14 +56,14 @@ type Value<D> = D extends { readonly nullable: true; readonly type: infer T }
 export type ValuesOf<S extends Shape> = { [Name in keyof S]: Value<S[Name]> };
 
 /** @example { winner: maybe(Int, 'The winning seat; null for a draw.') } */
-export const maybe = <const T extends Named>(type: T, description?: string) =>
+export const maybe = <const T extends NamedType>(type: T, description?: string) =>
   ({ type, description, nullable: true }) as const;
-export const about = <const T extends Named>(type: T, description: string) => ({ type, description }) as const;
-export const usually = <const T extends Named>(type: T, defaultValue: NamedValue<T>, description?: string) =>
+export const about = <const T extends NamedType>(type: T, description: string) => ({ type, description }) as const;
+export const usually = <const T extends NamedType>(type: T, defaultValue: NamedValue<T>, description?: string) =>
   ({ type, description, defaultValue }) as const;
 
 /** As Nest's decorators take it. */
-function specOf(declared: Declared): { readonly type: ReturnTypeFunc; readonly options: object } {
+function specOf(declared: Declaration): { readonly type: ReturnTypeFunc; readonly options: object } {
   const isSpec = typeof declared === 'object' && 'type' in declared;
   const { type, ...options } = isSpec ? declared : { type: declared };
   return { type: () => type as ReturnType<ReturnTypeFunc>, options };
@@ -85,7 +91,7 @@ export const objectType = <const S extends Shape>(name: string, description: str
   declareType(class {} as Type<ValuesOf<S>>, name, description, shape);
 
 /** What a resolver gets to know. */
-interface Asked<Data, Of> {
+interface Question<Data, Of> {
   readonly ports: GatewayPorts;
   readonly context: RequestContext;
   /** What is fetched for many of this request at once. */
@@ -94,27 +100,27 @@ interface Asked<Data, Of> {
   readonly parent: Of;
 }
 
-interface Resolved<T extends Declared, S extends Shape, Of> {
+interface Definition<T extends Declaration, S extends Shape, Of> {
   readonly type: T;
   readonly args?: S;
   /** What is dear to compute counts as so many values. */
   readonly cost?: number;
-  resolve(asked: Asked<ValuesOf<S>, Of>): unknown;
+  resolve(asked: Question<ValuesOf<S>, Of>): unknown;
 }
-type AnyResolved = Resolved<Declared, Shape, never>;
-type Resolve<Of> = <const T extends Declared, const S extends Shape = Record<never, never>>(
-  resolved: Resolved<T, S, Of>,
-) => AnyResolved;
+type AnyDefinition = Definition<Declaration, Shape, never>;
+type Resolve<Of> = <const T extends Declaration, const S extends Shape = Record<never, never>>(
+  resolved: Definition<T, S, Of>,
+) => AnyDefinition;
 
 /** A field of the schema with its arguments, and how it is answered. */
-export const query: Resolve<undefined> = (resolved) => resolved as unknown as AnyResolved;
+export const query: Resolve<undefined> = (resolved) => resolved as unknown as AnyDefinition;
 
-export const queriesOf = (queries: Readonly<Record<string, AnyResolved>>): Type => resolverOf(Query, queries);
+export const queriesOf = (queries: Readonly<Record<string, AnyDefinition>>): Type => resolverOf(Query, queries);
 
 /** Fields of a type that are more than a column of its row. */
 export const fieldsOf = <Of>(
   Owner: Type<Of>,
-  fields: (field: Resolve<Of>) => Readonly<Record<string, AnyResolved>>,
+  fields: (field: Resolve<Of>) => Readonly<Record<string, AnyDefinition>>,
 ): Type => resolverOf(ResolveField, fields(query as never), () => Owner);
 
 const Receipt = objectType('Receipt', 'What a command did.', {
@@ -146,21 +152,22 @@ export const mutation = <Data extends object>(
   type: Spec | string,
   useCase: UseCase<Data>,
   args: Arguments<NoInfer<Data>>,
-): AnyResolved => ({
+): AnyDefinition => ({
   type: typeof type === 'string' ? about(Receipt, type) : type,
   args: args as Shape,
-  resolve: ({ ports, context, args: given }: Asked<object, never>) => {
+  resolve: ({ ports, context, args: given }: Question<object, never>) => {
     const said = Object.entries(given).filter(([, value]) => value != null);
     return useCase(ports, context, Object.fromEntries(said) as Data);
   },
 });
 
-export const mutationsOf = (mutations: Readonly<Record<string, AnyResolved>>): Type => resolverOf(Mutation, mutations);
+export const mutationsOf = (mutations: Readonly<Record<string, AnyDefinition>>): Type =>
+  resolverOf(Mutation, mutations);
 
 type Decorate = typeof Query | typeof Mutation | typeof ResolveField;
 
 /** A class as the compiler makes it of methods that are written out with their decorators. */
-function resolverOf(decorate: Decorate, fields: Readonly<Record<string, AnyResolved>>, owner?: () => Type): Type {
+function resolverOf(decorate: Decorate, fields: Readonly<Record<string, AnyDefinition>>, owner?: () => Type): Type {
   class Resolvers {
     constructor(@Inject(PORTS) readonly ports: GatewayPorts) {}
   }
@@ -187,7 +194,7 @@ function resolverOf(decorate: Decorate, fields: Readonly<Record<string, AnyResol
   return Resolvers;
 }
 
-function argument(name: string, declared: Declared): ParameterDecorator {
+function argument(name: string, declared: Declaration): ParameterDecorator {
   const { type, options } = specOf(declared);
   return Args(name, { type, ...options });
 }
