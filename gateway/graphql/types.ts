@@ -98,7 +98,7 @@ export const Queue = objectType('Queue', 'What waits, and what for. Each match s
   playing: about(Int, 'In the hands of a runner.'),
 });
 
-export const Confidence = objectType('Confidence', 'Glicko-2: a rating, and how certain it is.', {
+const Confidence = objectType('Confidence', 'Glicko-2: a rating, and how certain it is.', {
   rating: Float,
   deviation: about(Float, 'The rating deviation; it grows on days without a match.'),
   low: about(Float, 'The rating less two deviations.'),
@@ -227,7 +227,7 @@ export const TrialBalance = objectType('TrialBalance', 'All accounts of a curren
   sumCents: String,
 });
 
-export const Purse = objectType('Purse', 'One currency of a wallet.', {
+const Purse = objectType('Purse', 'One currency of a wallet.', {
   currency: String,
   availableCents: about(String, 'What can be staked or spent.'),
   withdrawableCents: about(String, 'What could be withdrawn at this moment.'),
@@ -235,7 +235,7 @@ export const Purse = objectType('Purse', 'One currency of a wallet.', {
   owedCents: String,
 });
 
-export const Budget = objectType('Budget', 'Caps on what is held for play and runs, and how much of them is used.', {
+const Budget = objectType('Budget', 'Caps on what is held for play and runs, and how much of them is used.', {
   currency: String,
   agentId: maybe(String, 'Of one agent; of the whole wallet without it.'),
   perRunCents: maybe(String),
