@@ -37,6 +37,12 @@ export function callerAt(ip: string): string {
 /** Whether this is a caller on this machine. Behind a proxy everybody seems to be, so then nobody is. */
 export const isLocal = (ip: string, proxies: number) => proxies === 0 && /^(::ffff:)?127\.|^::1$/.test(ip);
 
+/** A page may come from where it was served, or from an origin that was named; whoever is no browser says none. */
+export const isWelcome = (
+  { origin, host }: { origin?: string | undefined; host?: string | undefined },
+  origins: readonly string[],
+) => origin === undefined || origins.includes(origin) || (URL.canParse(origin) && new URL(origin).host === host);
+
 /** A known caller's bucket: of the agent it speaks for, where that is one, and of the account otherwise. */
 export const bucketOf = (actor: Actor, agentId?: string) =>
   agentId === undefined || isStaff(actor) ? `actor:${actor.id}` : `agent:${agentId}`;
@@ -48,17 +54,20 @@ export async function rateOf(ports: PlanPorts, actor: Actor): Promise<Rate> {
   return { perMinute, burst: perMinute * 2 };
 }
 
-export const tooMuch = (who: string, retryAfterMs: number) =>
-  new AgonError(
-    'LIMITS.EXCEEDED',
-    `This is more than ${who} may ask for at once. Try again in ${Math.ceil(retryAfterMs / 1000)} s.`,
-    { retryAfterMs },
-  );
-
-/** Takes one from a bucket, or refuses. */
-export async function assertWithin(limits: RateLimits, bucket: string, rate: Rate, who: string): Promise<void> {
+/** Takes one from a bucket and says how many are left, or refuses. The bucket's own name says who it is, if nothing does. */
+export async function assertWithin(
+  limits: RateLimits,
+  bucket: string,
+  rate: Rate,
+  who = bucket.slice(bucket.indexOf(':') + 1),
+): Promise<number> {
   const taken = await limits.take(bucket, rate);
-  if (!taken.ok) throw tooMuch(who, taken.retryAfterMs);
+  if (taken.ok) return taken.left;
+  const { retryAfterMs } = taken;
+  const seconds = Math.ceil(retryAfterMs / 1000);
+  throw new AgonError('LIMITS.EXCEEDED', `This is more than ${who} may ask for at once. Try again in ${seconds} s.`, {
+    retryAfterMs,
+  });
 }
 
 /** Places that are taken for a while: so many in all, and so many for each caller. */

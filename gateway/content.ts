@@ -46,50 +46,17 @@ const RESERVED = new Set(
    root runner security staff stripe support system undefined`.split(/\s+/),
 );
 
-/** Letters of other scripts that look like Latin ones. A table of those in use, not all of Unicode's. */
-const LOOKALIKES: ReadonlyMap<string, string> = new Map(
-  [
-    'aаα',
-    'bвʙβ',
-    'cсϲ',
-    'dԁ',
-    'eеєε',
-    'gɡ',
-    'hһнη',
-    'iіιıї',
-    'jјϳ',
-    'kкκ',
-    'lӏ',
-    'mм',
-    'nпո',
-    'oоοσօ',
-    'pрρ',
-    'qԛ',
-    'rг',
-    'sѕ',
-    'tтτ',
-    'uυս',
-    'vνѵ',
-    'wԝω',
-    'xхχ',
-    'yуγү',
-    'zʐ',
-  ].flatMap(([latin = '', ...others]) => others.map((other) => [other, latin] as const)),
+/** Letters of other scripts after the Latin one that they look like. Those in use, not all of Unicode's. */
+const LOOKALIKES = readAs(
+  `aаα bвʙβ cсϲ dԁ eеєε gɡ hһнη iіιıї jјϳ kкκ lӏ mм nпո oоοσօ pрρ qԛ rг sѕ tтτ uυս vνѵ wԝω xхχ yуγү zʐ`,
 );
 /** Digits and signs that are read as letters. */
-const READ_AS: Readonly<Record<string, string>> = {
-  '0': 'o',
-  '1': 'i',
-  '3': 'e',
-  '4': 'a',
-  '5': 's',
-  '7': 't',
-  '8': 'b',
-  '@': 'a',
-  $: 's',
-  '!': 'i',
-  '|': 'i',
-};
+const READ_AS = readAs('o0 i1!| e3 a4@ s5$ t7 b8');
+
+function readAs(table: string): ReadonlyMap<string, string> {
+  const rows = table.split(' ').map((row) => [...row]);
+  return new Map(rows.flatMap(([letter = '', ...others]) => others.map((other) => [other, letter] as const)));
+}
 
 /**
  * A text as it is read: full-width, decorated, accented, foreign and invisible letters become the plain ones that they
@@ -106,7 +73,7 @@ export function plain(text: string): string {
   return [...bare].map((char) => LOOKALIKES.get(char) ?? char).join('');
 }
 
-const read = (text: string) => [...plain(text)].map((char) => READ_AS[char] ?? char).join('');
+const read = (text: string) => [...plain(text)].map((char) => READ_AS.get(char) ?? char).join('');
 
 /** Turns text around, or hides in it. Joiners are needed in some scripts and pictures; between plain letters they hide. */
 const INVISIBLE =

@@ -5,28 +5,16 @@ import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
 import type { FastifyRequest } from 'fastify';
 import { contextOf } from './auth/actor.js';
 import { Accounts } from './graphql/accounts.js';
-import { AnalyticsQueries } from './graphql/analytics.js';
-import { ApiKeys } from './graphql/api-keys.js';
+import { analyticsResolvers } from './graphql/analytics.js';
 import { BoardQueries } from './graphql/boards.js';
 import { admit, type Documents } from './graphql/documents.js';
 import { formatErrors } from './graphql/errors.js';
-import {
-  AccountFields,
-  AgentFields,
-  MatchFields,
-  PostingFields,
-  QueueFields,
-  RatingChangeFields,
-  RunnerFields,
-  SeatFields,
-  StandingFields,
-} from './graphql/fields.js';
+import { fieldResolvers } from './graphql/fields.js';
 import { queryLimits, rulesFor } from './graphql/limits.js';
-import { Loaders } from './graphql/loaders.js';
 import { Money } from './graphql/money.js';
 import { Mutations } from './graphql/mutations.js';
-import { PaymentsResolver } from './graphql/payments.js';
-import { BuildFields, ProjectionQueries } from './graphql/projections.js';
+import { Payments } from './graphql/payments.js';
+import { projectionResolvers } from './graphql/projections.js';
 import { Queries } from './graphql/queries.js';
 import type { ResponseCache } from './graphql/response-cache.js';
 import { Subscriptions } from './graphql/subscriptions.js';
@@ -72,26 +60,15 @@ export function gatewayModule(options: {
     ],
     controllers: [HealthController],
     providers: [
-      Loaders,
       Queries,
-      AccountFields,
-      AgentFields,
-      MatchFields,
-      SeatFields,
-      StandingFields,
-      RatingChangeFields,
-      PostingFields,
-      RunnerFields,
-      QueueFields,
+      ...fieldResolvers,
       BoardQueries,
       Money,
       Mutations,
-      PaymentsResolver,
-      ProjectionQueries,
-      BuildFields,
+      Payments,
+      ...projectionResolvers,
       Subscriptions,
-      AnalyticsQueries,
-      ApiKeys,
+      ...analyticsResolvers,
       Accounts,
       { provide: APP_FILTER, useClass: ProblemFilter },
     ],

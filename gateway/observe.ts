@@ -169,21 +169,8 @@ export function operationIn({ definitions }: DocumentNode): string {
   return `${operation.operation} ${field && more.length === 0 ? field : 'several'}`;
 }
 
-/** The caller's to mend, or to live with. */
-const REFUSALS: readonly number[] = [
-  status.CANCELLED,
-  status.INVALID_ARGUMENT,
-  status.DEADLINE_EXCEEDED,
-  status.NOT_FOUND,
-  status.ALREADY_EXISTS,
-  status.PERMISSION_DENIED,
-  status.RESOURCE_EXHAUSTED,
-  status.FAILED_PRECONDITION,
-  status.ABORTED,
-  status.OUT_OF_RANGE,
-  status.UNIMPLEMENTED,
-  status.UNAUTHENTICATED,
-];
+/** Ours to mend; all else is the caller's, or to live with. */
+const FAILURES: readonly number[] = [status.UNKNOWN, status.INTERNAL, status.UNAVAILABLE, status.DATA_LOSS];
 
 /** Looks at every call over gRPC that one of our methods answers. */
 export function watchGrpc({ ids, observe }: Watching): ServerInterceptor {
@@ -193,7 +180,7 @@ export function watchGrpc({ ids, observe }: Watching): ServerInterceptor {
       const from = origin;
       origin = undefined;
       if (!from || !observe) return;
-      const outcome = code === status.OK ? 'ok' : REFUSALS.includes(code) ? 'refused' : 'failed';
+      const outcome = code === status.OK ? 'ok' : FAILURES.includes(code) ? 'failed' : 'refused';
       const stream = method.requestStream || method.responseStream;
       const operation = method.path.slice(1);
       observe({ ...from, door: 'grpc', operation, outcome, stream, ms: performance.now() - from.startedMs });

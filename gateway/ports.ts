@@ -8,7 +8,6 @@ import type { BoardRequest } from '../projections/leaderboards/query.js';
 import type { MatchProposed } from '../services/arena/index.js';
 import {
   type Actor,
-  type AgentRuntime,
   AgonError,
   type Artifacts,
   type Clock,
@@ -29,6 +28,7 @@ import type { Changes } from './answers.js';
 import type { Identities } from './auth/identity.js';
 import type { LiveMatches } from './live/matches.js';
 import type { Seen } from './observe.js';
+import type { Rules } from './rules.js';
 
 /** An agent from outside that waits for an opponent, and what for. */
 export interface WaitingAgent {
@@ -57,40 +57,27 @@ export interface WebhookPort {
 }
 
 /** What the gateway needs from whoever puts the arena together. */
-export interface GatewayPorts {
+export interface GatewayPorts extends Rules {
   readonly database: DataSource;
   readonly analytics: Analytics;
   readonly artifacts: Artifacts;
   readonly metrics: Registry;
   readonly clock: Clock;
   readonly ids: Ids;
-  readonly rakeBps: number;
   /** Who takes real money; undefined where there are play credits only. */
   readonly payments: PaymentProvider | undefined;
-  /** Accounts of the house: no plan limits them. */
-  readonly houseAccounts: readonly string[];
-  /** How long after a deposit its money can be withdrawn. */
-  readonly depositClearingS: number;
-  readonly disputeWindowMs: number;
-  /** What a seat of a match costs in COMPUTE. */
-  readonly computeCents: string;
   /** What happened in a match, in order, as the log has it. */
   matchEvents(matchId: string): Promise<readonly RecordedEvent[]>;
   /** The log itself, to be followed. */
   readonly log: Pick<EventStore, 'lastPosition' | 'readAll' | 'subscribe'>;
   /** How often the rows of each view have changed. */
   readonly changes: Changes;
-  /** Code out of what was uploaded: a file, or an archive of several. */
-  readAgent(content: Buffer): { readonly source: string; readonly runtime: AgentRuntime };
   /** Carries a command out, on the one write path. */
   execute(command: Command): Promise<Handled>;
   /** States by the log itself. */
   readonly load: Load;
   /** What a match was proposed with, by its own events, and where in the log that is. */
   proposalOf(matchId: string): Promise<{ readonly data: MatchProposed['data']; readonly position: number } | undefined>;
-  readonly games: readonly string[];
-  /** Refuses a number of agents that the game cannot be played by. */
-  assertSeats(game: string, agents: number): void;
   readonly version: string;
   readonly projections: Pick<Projections, 'list' | 'status' | 'deadLetters' | 'ask'>;
   /** What policies gave up on. */
@@ -98,12 +85,6 @@ export interface GatewayPorts {
   readonly boards: HotBoards;
   /** Bradley-Terry with intervals; takes its time, off the hot path. */
   strengths(board: BoardRequest): Promise<readonly Strength[]>;
-  /** Refuses code that cannot run, before it becomes an agent. */
-  checkSource(
-    source: string,
-    runtime: AgentRuntime,
-  ): Promise<{ ok: true } | { ok: false; rule: string; detail: string }>;
-  readonly sourceBytesMax: number;
   status(): Promise<readonly PartStatus[]>;
   /** Resolves when what stands at this position can be read, so that callers see what they have just done. */
   visible(position: number): Promise<void>;
@@ -120,8 +101,6 @@ export interface GatewayPorts {
   /** Agents from outside that wait for an opponent, longest first. */
   waiting(): Promise<readonly WaitingAgent[]>;
   readonly webhooks: WebhookPort;
-  /** How long after it happened spectators see a turn. */
-  readonly spectatorDelayMs: number;
   /** Who people and API keys are. */
   readonly identities: Identities;
   /** The actor behind a token of the machine itself. */

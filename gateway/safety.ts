@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { AgonError } from '../services/kernel/index.js';
+import { AgonError, isAgonError } from '../services/kernel/index.js';
 import { assertStaffReads, contextOf } from './auth/actor.js';
-import { bucketOf, callerAt, isLocal, RATES, rateOf, tooMuch } from './caller.js';
+import { assertWithin, bucketOf, callerAt, isLocal, RATES, rateOf } from './caller.js';
 import type { GatewayPorts } from './ports.js';
 import { problemOf, sendProblem } from './problem.js';
 
@@ -24,10 +24,11 @@ export function guard(fastify: FastifyInstance, ports: GatewayPorts, options: Sa
     secure(request, reply);
     limitTime(reply, answerMs);
     if (isFree(request, proxies)) return done();
-    const judged = takeOne(ports, request, proxies).then(async (taken) => {
-      return refuse(taken, reply) || hidesFigures(ports, request, reply, proxies);
-    });
-    judged.then((refused) => !refused && done(), done);
+    const judged = takeOne(ports, request, reply, proxies).then(() => assertSeesFigures(ports, request, proxies));
+    judged.then(
+      () => done(),
+      (error: unknown) => (isRefusal(error) ? sendProblem(reply, problemOf(error)) : done(error as Error)),
+    );
   });
 }
 
@@ -44,52 +45,32 @@ function limitTime(reply: FastifyReply, withinMs: number): void {
 
 const FIGURES = '/metrics';
 
+const isRefusal = (error: unknown) => isAgonError(error) && /^(AUTH|LIMITS)\./.test(error.code);
+
 /** How the arena is doing is for those who run it, and for whoever is on this machine, as Prometheus is. */
-async function hidesFigures(
+async function assertSeesFigures(ports: GatewayPorts, request: FastifyRequest, proxies: number): Promise<void> {
+  if (routeOf(request) !== FIGURES || isLocal(peerOf(request), proxies)) return;
+  assertStaffReads(await contextOf(ports, request));
+}
+
+/** The address first, so that guessing tokens is slow as well. */
+async function takeOne(
   ports: GatewayPorts,
   request: FastifyRequest,
   reply: FastifyReply,
   proxies: number,
-): Promise<boolean> {
-  if (routeOf(request) !== FIGURES || isLocal(peerOf(request), proxies)) return false;
-  try {
-    assertStaffReads(await contextOf(ports, request));
-    return false;
-  } catch (error) {
-    sendProblem(reply, problemOf(error));
-    return true;
-  }
-}
-
-/** Says whether it has answered the request with a refusal. */
-function refuse(taken: Outcome, reply: FastifyReply): boolean {
-  if (taken.ok) {
-    if (taken.left !== undefined) reply.header('ratelimit-remaining', taken.left);
-    return false;
-  }
-  sendProblem(reply, problemOf(tooMuch(taken.who, taken.retryAfterMs)));
-  return true;
-}
-
-type Outcome =
-  | { readonly ok: true; readonly left?: number }
-  | { readonly ok: false; readonly retryAfterMs: number; readonly who: string };
-
-/** The address first, so that guessing tokens is slow as well. */
-async function takeOne(ports: GatewayPorts, request: FastifyRequest, proxies: number): Promise<Outcome> {
+): Promise<void> {
+  const { limits } = ports;
   if (!isLocal(peerOf(request), proxies)) {
     const caller = callerAt(request.ip);
-    const taken = await ports.limits.take(`address:${caller}`, RATES.address);
-    if (!taken.ok) return { ...taken, who: 'one address' };
-    const atDoor = isDoor(request) ? await ports.limits.take(`door:${caller}`, RATES.doors) : taken;
-    if (!atDoor.ok) return { ...atDoor, who: 'one address' };
+    await assertWithin(limits, `address:${caller}`, RATES.address, 'one address');
+    if (isDoor(request)) await assertWithin(limits, `door:${caller}`, RATES.doors, 'one address');
   }
   const { actor, key } = await contextOf(ports, request);
-  if (!actor) return { ok: true };
+  if (!actor) return;
   const [agentId, ...others] = key?.agents ?? [];
   const bucket = bucketOf(actor, others.length === 0 ? agentId : undefined);
-  const taken = await ports.limits.take(bucket, await rateOf(ports, actor));
-  return taken.ok ? taken : { ...taken, who: bucket.slice(bucket.indexOf(':') + 1) };
+  reply.header('ratelimit-remaining', await assertWithin(limits, bucket, await rateOf(ports, actor)));
 }
 
 // What follows looks at the route that was found and never at the address as it was written: one route has many

@@ -1,159 +1,150 @@
-import { Inject, type Type } from '@nestjs/common';
-import {
-  Args,
-  Extensions,
-  Field,
-  Float,
-  Int,
-  ObjectType,
-  Parent,
-  Query,
-  ResolveField,
-  Resolver,
-} from '@nestjs/graphql';
+import { Float, Int } from '@nestjs/graphql';
 import type { ChartName } from '../../projections/analytics/charts.js';
 import { AgonError } from '../../services/kernel/index.js';
-import { type GatewayPorts, PORTS } from '../ports.js';
-import { addMethod } from './mutation.js';
+import { about, fieldsOf, maybe, objectType, queriesOf, query } from './declare.js';
 
 // Sums that may pass 32 bits, fuel and money above all, are strings of digits.
 
-@ObjectType()
-export class MatchesOfDay {
-  @Field(() => String) day!: string;
-  @Field(() => String) game!: string;
-  @Field(() => Int) settled!: number;
-  @Field(() => Int) voided!: number;
-  @Field(() => Int, { description: 'Taken back on this day, whenever they were settled.' }) reversed!: number;
-}
+const MatchesOfDay = objectType('MatchesOfDay', '', {
+  day: String,
+  game: String,
+  settled: Int,
+  voided: Int,
+  reversed: about(Int, 'Taken back on this day, whenever they were settled.'),
+});
 
 const REVERSALS = 'A match that was reversed counts back on the day of its reversal.';
 
-@ObjectType({ description: REVERSALS })
-export class AgentPerformance {
-  @Field(() => String) agentId!: string;
-  @Field(() => String) game!: string;
-  @Field(() => Int) played!: number;
-  @Field(() => Int) won!: number;
-  @Field(() => Int) drawn!: number;
-  @Field(() => Int) lost!: number;
-  @Field(() => Float) meanScore!: number;
-  @Field(() => String, { description: 'Payouts less stakes.' }) netCents!: string;
-}
+const AgentPerformance = objectType('AgentPerformance', REVERSALS, {
+  agentId: String,
+  game: String,
+  played: Int,
+  won: Int,
+  drawn: Int,
+  lost: Int,
+  meanScore: Float,
+  netCents: about(String, 'Payouts less stakes.'),
+});
 
-@ObjectType({ description: 'Fuel is what deterministic sandboxes count; time is there where turns are timed.' })
-export class TurnPercentiles {
-  @Field(() => String) day!: string;
-  @Field(() => Int) turns!: number;
-  @Field(() => String) fuelP50!: string;
-  @Field(() => String) fuelP90!: string;
-  @Field(() => String) fuelP99!: string;
-  @Field(() => Float) wallMsP50!: number;
-  @Field(() => Float) wallMsP99!: number;
-}
+const TurnPercentiles = objectType(
+  'TurnPercentiles',
+  'Fuel is what deterministic sandboxes count; time is there where turns are timed.',
+  {
+    day: String,
+    turns: Int,
+    fuelP50: String,
+    fuelP90: String,
+    fuelP99: String,
+    wallMsP50: Float,
+    wallMsP99: Float,
+  },
+);
 
-@ObjectType({ description: 'Wait: from ready to claimed. Play: from claimed to played.' })
-export class MatchLatency {
-  @Field(() => String) game!: string;
-  @Field(() => Int) matches!: number;
-  @Field(() => Float) waitMsP50!: number;
-  @Field(() => Float) waitMsP90!: number;
-  @Field(() => Float) waitMsP99!: number;
-  @Field(() => Float) playMsP50!: number;
-  @Field(() => Float) playMsP90!: number;
-  @Field(() => Float) playMsP99!: number;
-}
+const MatchLatency = objectType('MatchLatency', 'Wait: from ready to claimed. Play: from claimed to played.', {
+  game: String,
+  matches: Int,
+  waitMsP50: Float,
+  waitMsP90: Float,
+  waitMsP99: Float,
+  playMsP50: Float,
+  playMsP90: Float,
+  playMsP99: Float,
+});
 
-@ObjectType()
-export class ResourceUse {
-  @Field(() => String) day!: string;
-  @Field(() => String) driver!: string;
-  @Field(() => Int) seats!: number;
-  @Field(() => String) fuel!: string;
-  @Field(() => Float) cpuMs!: number;
-  @Field(() => Float) wallMs!: number;
-  @Field(() => Float) peakMemoryBytes!: number;
-}
+const ResourceUse = objectType('ResourceUse', '', {
+  day: String,
+  driver: String,
+  seats: Int,
+  fuel: String,
+  cpuMs: Float,
+  wallMs: Float,
+  peakMemoryBytes: Float,
+});
 
-@ObjectType({ description: REVERSALS })
-export class Revenue {
-  @Field(() => String) day!: string;
-  @Field(() => String) currency!: string;
-  @Field(() => Int) matches!: number;
-  @Field(() => String) potCents!: string;
-  @Field(() => String) rakeCents!: string;
-  @Field(() => String) paidCents!: string;
-}
+const Revenue = objectType('Revenue', REVERSALS, {
+  day: String,
+  currency: String,
+  matches: Int,
+  potCents: String,
+  rakeCents: String,
+  paidCents: String,
+});
 
-@ObjectType()
-export class PromptProofs {
-  @Field(() => String) day!: string;
-  @Field(() => Int) proofs!: number;
-  @Field(() => Int) agents!: number;
-}
+const PromptProofs = objectType('PromptProofs', '', {
+  day: String,
+  proofs: Int,
+  agents: Int,
+});
 
-@ObjectType({ description: 'Of the agents submitted in this time, how many came how far in it.' })
-export class SubmissionFunnel {
-  @Field(() => Int) submitted!: number;
-  @Field(() => Int) matched!: number;
-  @Field(() => Int) played!: number;
-  @Field(() => Int) won!: number;
-}
+const SubmissionFunnel = objectType(
+  'SubmissionFunnel',
+  'Of the agents submitted in this time, how many came how far in it.',
+  {
+    submitted: Int,
+    matched: Int,
+    played: Int,
+    won: Int,
+  },
+);
 
-@ObjectType({ description: "The dashboard's charts. They follow the log by a moment; readyz says by how much." })
-export class Analytics {
-  @Field(() => String) from!: string;
-  @Field(() => String) to!: string;
-}
+const Analytics = objectType(
+  'Analytics',
+  "The dashboard's charts. They follow the log by a moment; readyz says by how much.",
+  {
+    from: String,
+    to: String,
+  },
+);
 
-const TIME = { type: () => String, nullable: true } as const;
 /** A chart reads thousands of rows for each that it shows. */
-const CHART = { cost: 300 };
+const CHART_COST = 300;
 const MONTH_MS = 30 * 24 * 3600 * 1000;
 
-@Resolver(() => Analytics)
-export class AnalyticsQueries {
-  constructor(@Inject(PORTS) private readonly ports: GatewayPorts) {}
+const charts = {
+  matchesPerDay: [MatchesOfDay],
+  agentPerformance: about([AgentPerformance], 'The thousand that played most.'),
+  turnPercentiles: [TurnPercentiles],
+  matchLatency: [MatchLatency],
+  resourceUse: [ResourceUse],
+  revenue: [Revenue],
+  promptProofs: [PromptProofs],
+  submissionFunnel: SubmissionFunnel,
+} as const satisfies Record<ChartName, unknown>;
 
-  @Query(() => Analytics, { description: 'From one ISO time to before another; the last thirty days when left out.' })
-  analytics(@Args('from', TIME) from?: string, @Args('to', TIME) to?: string): Analytics {
-    const end = to === undefined ? Date.parse(this.ports.clock()) + 1 : timeOf('to', to);
-    const start = from === undefined ? end - MONTH_MS : timeOf('from', from);
-    if (start >= end) throw new AgonError('QUERY.BAD_TIME', '"from" is not before "to".');
-    return { from: new Date(start).toISOString(), to: new Date(end).toISOString() };
-  }
+export const analyticsResolvers = [
+  queriesOf({
+    analytics: query({
+      type: about(Analytics, 'From one ISO time to before another; the last thirty days when left out.'),
+      args: { from: maybe(String), to: maybe(String) },
+      resolve: ({ ports, args: { from, to } }) => {
+        const end = to === undefined ? Date.parse(ports.clock()) + 1 : timeOf('to', to);
+        const start = from === undefined ? end - MONTH_MS : timeOf('from', from);
+        if (start >= end) throw new AgonError('QUERY.BAD_TIME', '"from" is not before "to".');
+        return { from: new Date(start).toISOString(), to: new Date(end).toISOString() };
+      },
+    }),
+  }),
 
-  /** The rows of a chart. */
-  chart(name: ChartName, { from, to }: Analytics): Promise<readonly object[]> {
-    const plain = (time: string) => time.replace('T', ' ').replace('Z', '');
-    return this.ports.analytics.chart(name, plain(from), plain(to));
-  }
-}
+  fieldsOf(Analytics, (field) => {
+    const fields = Object.entries(charts).map(([name, type]) => [
+      name,
+      field({
+        type,
+        cost: CHART_COST,
+        resolve: async ({ ports, parent: { from, to } }) => {
+          const rows = await ports.analytics.chart(name as ChartName, plain(from), plain(to));
+          return type === SubmissionFunnel ? rows[0] : rows;
+        },
+      }),
+    ]);
+    return Object.fromEntries(fields);
+  }),
+];
 
-const CHARTS: Readonly<Record<ChartName, readonly [() => Type | [Type], string?]>> = {
-  matchesPerDay: [() => [MatchesOfDay]],
-  agentPerformance: [() => [AgentPerformance], 'The thousand that played most.'],
-  turnPercentiles: [() => [TurnPercentiles]],
-  matchLatency: [() => [MatchLatency]],
-  resourceUse: [() => [ResourceUse]],
-  revenue: [() => [Revenue]],
-  promptProofs: [() => [PromptProofs]],
-  submissionFunnel: [() => SubmissionFunnel],
-};
+const plain = (time: string) => time.replace('T', ' ').replace('Z', '');
 
-for (const [name, [type, description]] of Object.entries(CHARTS)) {
-  const value = async function (this: AnalyticsQueries, span: Analytics) {
-    const rows = await this.chart(name as ChartName, span);
-    return Array.isArray(type()) ? rows : rows[0];
-  };
-  addMethod(AnalyticsQueries, name, value, {
-    method: [Extensions(CHART), ResolveField(type, description ? { description } : {})],
-    parameters: [Parent()],
-  });
-}
-
-function timeOf(name: string, text: string): number {
-  const ms = /^\d{4}-/.test(text) ? Date.parse(text) : Number.NaN;
+function timeOf(name: string, text: string | null): number {
+  const ms = text !== null && /^\d{4}-/.test(text) ? Date.parse(text) : Number.NaN;
   const [earliest, latest] = [Date.UTC(1970, 0, 1), Date.UTC(2200, 0, 1)];
   if (ms >= earliest && ms <= latest) return ms;
   throw new AgonError('QUERY.BAD_TIME', `${name} is "${text}", which is not a time like 2026-01-31T00:00:00Z.`);

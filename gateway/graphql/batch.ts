@@ -45,16 +45,6 @@ export function batchedBy<Args, Value>(
   };
 }
 
-/** One of something for every request, known by its context. */
-export function perRequest<Made>(make: () => Made): (context: object) => Made {
-  const made = new WeakMap<object, Made>();
-  return (context) => {
-    const known = made.get(context) ?? make();
-    made.set(context, known);
-    return known;
-  };
-}
-
 export const keyed = <Row>(rows: readonly Row[], key: (row: Row) => string): Map<string, Row> =>
   new Map(rows.map((row) => [key(row), row]));
 

@@ -5,16 +5,14 @@
 export class Channel<T> implements AsyncIterableIterator<T> {
   private readonly values: T[] = [];
   private readonly readers: ((result: IteratorResult<T>) => void)[] = [];
-  private readonly max: number;
-  private readonly onFull: () => void;
   private stop: () => void = () => {};
   private over = false;
 
   /** Past `max` values unread nothing more is kept, and `onFull` is told once. */
-  constructor(max: number, onFull: () => void) {
-    this.max = max;
-    this.onFull = onFull;
-  }
+  constructor(
+    private readonly max: number,
+    private readonly onFull: () => void,
+  ) {}
 
   /** What to do when the reader leaves, or when it is over; at once if that was before. */
   onStop(stop: () => void): this {

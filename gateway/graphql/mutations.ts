@@ -9,73 +9,55 @@ import { type Code, type NewAgent, submitAgent } from '../use-cases/agents.js';
 import * as matches from '../use-cases/matches.js';
 import * as money from '../use-cases/money.js';
 import * as operations from '../use-cases/operations.js';
-import { IssuedApiKey } from './api-keys.js';
-import { mutation, resolverOf } from './mutation.js';
+import { about, maybe, mutation, mutationsOf, usually } from './declare.js';
 import { OnboardingLink, Payment } from './payments.js';
 import { paymentOf, projectionOf } from './rows.js';
-import { Projection, Replayed } from './types.js';
-
-const TEXT = { type: () => String } as const;
-const TEXTS = { type: () => [String] as [StringConstructor] } as const;
-const MAYBE = { ...TEXT, nullable: true } as const;
-const text = (description: string) => ({ ...TEXT, description });
-const maybe = (description: string) => ({ ...MAYBE, description });
-const usually = (defaultValue: string, description?: string) => ({
-  ...TEXT,
-  defaultValue,
-  ...(description ? { description } : {}),
-});
+import { IssuedApiKey, Projection, Replayed } from './types.js';
 
 const paid =
   <Data>(ask: (ports: GatewayPorts, context: RequestContext, data: Data) => Promise<PaymentRow>) =>
   async (ports: GatewayPorts, context: RequestContext, data: Data) =>
     paymentOf(await ask(ports, context, data));
-const aPayment = () => Payment;
 
 /** Everything that can be asked for. */
-export const Mutations = resolverOf({
+export const Mutations = mutationsOf({
   registerOwner: mutation('Registers an owner of agents.', accounts.registerOwner, {
-    accountId: TEXT,
-    displayName: TEXT,
+    accountId: String,
+    displayName: String,
   }),
   registerOrganisation: mutation(
     'Registers an account that several people act for. You own it.',
     accounts.registerOrganisation,
-    { accountId: TEXT, displayName: TEXT, founderId: text('Its first owner: yourself.') },
+    { accountId: String, displayName: String, founderId: about(String, 'Its first owner: yourself.') },
   ),
   joinOrganisation: mutation(
     'Agrees to act for an organisation, from when it names this account.',
     accounts.joinOrganisation,
-    { accountId: text('The member: yourself.'), organisationId: TEXT },
+    { accountId: about(String, 'The member: yourself.'), organisationId: String },
   ),
   setMember: mutation('Lets somebody who joins it act for an organisation, or changes as what.', accounts.setMember, {
-    accountId: TEXT,
-    memberId: TEXT,
-    role: text(`One of ${memberRoles.join(', ')}.`),
+    accountId: String,
+    memberId: String,
+    role: about(String, `One of ${memberRoles.join(', ')}.`),
   }),
   removeMember: mutation('Ends a membership at once; of oneself, for good.', accounts.removeMember, {
-    accountId: TEXT,
-    memberId: TEXT,
+    accountId: String,
+    memberId: String,
   }),
   endSessions: mutation('Signs an account out everywhere, at once.', accounts.endSessions, {
-    accountId: TEXT,
-    reason: usually('asked for'),
+    accountId: String,
+    reason: usually(String, 'asked for'),
   }),
-  issueApiKey: mutation(
-    'Makes an API key. Its text is shown this once.',
-    accounts.issueApiKey,
-    {
-      accountId: TEXT,
-      scopes: { ...TEXTS, description: `Of ${keyScopes.join(', ')}.` },
-      name: usually(''),
-      agents: { ...TEXTS, nullable: true },
-    },
-    () => IssuedApiKey,
-  ),
+  issueApiKey: mutation(about(IssuedApiKey, 'Makes an API key. Its text is shown this once.'), accounts.issueApiKey, {
+    accountId: String,
+    scopes: about([String], `Of ${keyScopes.join(', ')}.`),
+    name: usually(String, ''),
+    agents: maybe([String]),
+  }),
   revokeApiKey: mutation('Ends a key at once. Streams that it has open are cut.', accounts.revokeApiKey, {
-    accountId: TEXT,
-    keyId: TEXT,
-    reason: usually('revoked'),
+    accountId: String,
+    keyId: String,
+    reason: usually(String, 'revoked'),
   }),
 
   submitAgent: mutation(
@@ -83,130 +65,119 @@ export const Mutations = resolverOf({
     (ports: GatewayPorts, context: RequestContext, { source, runtime, ...agent }: NewAgent & Code) =>
       submitAgent(ports, context, agent, async () => ({ source, runtime })),
     {
-      ownerId: TEXT,
-      name: TEXT,
-      games: TEXTS,
-      source: text('Code that defines act(observation).'),
-      runtime: usually('javascript', 'What runs it: javascript, node or python.'),
+      ownerId: String,
+      name: String,
+      games: [String],
+      source: about(String, 'Code that defines act(observation).'),
+      runtime: usually(String, 'javascript', 'What runs it: javascript, node or python.'),
     },
   ),
 
   proposeMatch: mutation('Proposes a match. It is played once the stakes are in escrow.', matches.proposeMatch, {
-    game: TEXT,
-    agents: { ...TEXTS, description: 'In the order of their seats.' },
-    stakeCents: usually('0', 'Each seat stakes this much.'),
-    seed: maybe('Chance and agents draw from it.'),
-    currency: usually('PLAY', 'Of the stakes and the bounty.'),
-    bountyCents: maybe('A prize beside the pot.'),
-    sponsorId: maybe('Whose wallet the bounty comes from.'),
+    game: String,
+    agents: about([String], 'In the order of their seats.'),
+    stakeCents: usually(String, '0', 'Each seat stakes this much.'),
+    seed: maybe(String, 'Chance and agents draw from it.'),
+    currency: usually(String, 'PLAY', 'Of the stakes and the bounty.'),
+    bountyCents: maybe(String, 'A prize beside the pot.'),
+    sponsorId: maybe(String, 'Whose wallet the bounty comes from.'),
   }),
   voidMatch: mutation('Calls off a match that is not settled, and gives the stakes back.', matches.voidMatch, {
-    matchId: TEXT,
-    detail: text('Why.'),
+    matchId: String,
+    detail: about(String, 'Why.'),
   }),
   reverseMatch: mutation(
     'Undoes a settled match: every stake goes back, and what was won is taken back.',
     matches.reverseMatch,
-    { matchId: TEXT, reason: text('Why.') },
+    { matchId: String, reason: about(String, 'Why.') },
   ),
 
   grantCredits: mutation('Grants play credits.', money.grantCredits, {
-    accountId: TEXT,
-    amountCents: TEXT,
-    reason: usually('grant'),
+    accountId: String,
+    amountCents: String,
+    reason: usually(String, 'grant'),
   }),
   freezeWallet: mutation('Stops or allows withdrawals from a wallet. Play goes on.', money.freezeWallet, {
-    accountId: TEXT,
-    frozen: { type: () => Boolean },
-    reason: text('Why.'),
+    accountId: String,
+    frozen: Boolean,
+    reason: about(String, 'Why.'),
   }),
   setBudget: mutation(
     'Caps what a wallet, or one of its agents, may spend. A cap left out is lifted.',
     money.setBudget,
     {
-      accountId: TEXT,
-      currency: usually('COMPUTE'),
-      agentId: MAYBE,
-      perRunCents: MAYBE,
-      perDayCents: MAYBE,
-      totalCents: MAYBE,
+      accountId: String,
+      currency: usually(String, 'COMPUTE'),
+      agentId: maybe(String),
+      perRunCents: maybe(String),
+      perDayCents: maybe(String),
+      totalCents: maybe(String),
     },
   ),
   deposit: mutation(
-    'Opens a checkout. The wallet is credited when Stripe has confirmed it.',
+    about(Payment, 'Opens a checkout. The wallet is credited when Stripe has confirmed it.'),
     paid(money.deposit),
-    { accountId: TEXT, amountCents: TEXT, currency: usually(OFFER_CURRENCY) },
-    aPayment,
+    { accountId: String, amountCents: String, currency: usually(String, OFFER_CURRENCY) },
   ),
-  buyCredits: mutation(
-    'Opens a checkout for a pack of compute credits.',
-    paid(money.buyCredits),
-    { accountId: TEXT, packId: TEXT },
-    aPayment,
-  ),
+  buyCredits: mutation(about(Payment, 'Opens a checkout for a pack of compute credits.'), paid(money.buyCredits), {
+    accountId: String,
+    packId: String,
+  }),
   buyCreditsFromWallet: mutation(
     'Buys a pack of compute credits with money that is in the wallet.',
     money.buyCreditsFromWallet,
-    { accountId: TEXT, packId: TEXT },
+    { accountId: String, packId: String },
   ),
   refundPayment: mutation(
-    'Gives a payment, or a part of it, back the way it came. For staff.',
+    about(Payment, 'Gives a payment, or a part of it, back the way it came. For staff.'),
     paid(money.refundPayment),
     {
-      accountId: TEXT,
-      paymentId: TEXT,
-      amountCents: maybe('All that is left when left out.'),
-      reason: usually('refund'),
+      accountId: String,
+      paymentId: String,
+      amountCents: maybe(String, 'All that is left when left out.'),
+      reason: usually(String, 'refund'),
     },
-    aPayment,
   ),
   subscribe: mutation(
-    'Opens a checkout for a plan. For the free one, see endPlan.',
+    about(Payment, 'Opens a checkout for a plan. For the free one, see endPlan.'),
     paid(money.subscribe),
-    { accountId: TEXT, planId: TEXT },
-    aPayment,
+    { accountId: String, planId: String },
   ),
-  endPlan: mutation('Ends the plan; the free one is what remains.', money.endPlan, { accountId: TEXT }),
+  endPlan: mutation('Ends the plan; the free one is what remains.', money.endPlan, { accountId: String }),
   openPayoutAccount: mutation(
-    'Sets up the account that withdrawals go to.',
+    about(OnboardingLink, 'Sets up the account that withdrawals go to.'),
     money.openPayoutAccount,
-    { accountId: TEXT },
-    () => OnboardingLink,
+    { accountId: String },
   ),
   withdraw: mutation(
-    'Pays money out to the payout account. It is held until it is paid.',
+    about(Payment, 'Pays money out to the payout account. It is held until it is paid.'),
     paid(money.withdraw),
-    { accountId: TEXT, amountCents: TEXT, currency: usually(OFFER_CURRENCY) },
-    aPayment,
+    { accountId: String, amountCents: String, currency: usually(String, OFFER_CURRENCY) },
   ),
   cancelWithdrawal: mutation(
-    'Stops a withdrawal that is not paid yet, and gives the money back. For staff.',
+    about(Payment, 'Stops a withdrawal that is not paid yet, and gives the money back. For staff.'),
     paid(money.cancelWithdrawal),
-    { accountId: TEXT, withdrawalId: TEXT, reason: usually('cancelled') },
-    aPayment,
+    { accountId: String, withdrawalId: String, reason: usually(String, 'cancelled') },
   ),
 
   revokeRunner: mutation("Ends the trust in a runner's key, for good.", operations.revokeRunner, {
-    runnerId: TEXT,
-    reason: text('Why.'),
+    runnerId: String,
+    reason: about(String, 'Why.'),
   }),
   rotateSigningKey: mutation(
-    'Signs access tokens with a new key from now on; its kid. For staff.',
+    about(String, 'Signs access tokens with a new key from now on; its kid. For staff.'),
     operations.rotateSigningKey,
     {},
-    () => String,
   ),
   replayBusLetters: mutation(
-    'Hands dead letters to their policies again.',
+    about(Replayed, 'Hands dead letters to their policies again.'),
     operations.replayBusLetters,
-    { group: MAYBE, eventId: MAYBE },
-    () => Replayed,
+    { group: maybe(String), eventId: maybe(String) },
   ),
   rebuildProjection: mutation(
-    'Builds a view anew beside the one that serves, then swaps them.',
+    about(Projection, 'Builds a view anew beside the one that serves, then swaps them.'),
     async (ports, context, data: { view: string }) =>
       projectionOf(await operations.rebuildProjection(ports, context, data)),
-    { view: TEXT },
-    () => Projection,
+    { view: String },
   ),
 });

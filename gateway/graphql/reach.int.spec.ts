@@ -19,7 +19,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Arena, arenaOfSpec } from '../../ops/engines/arena.contract.js';
 import { manualClock } from '../../services/kernel/index.js';
 import { ADAS, RULES, type Rule } from '../access.contract.js';
-import { BuildFields } from './projections.js';
+import { troubleFor } from './projections.js';
 import { globalId } from './relay.js';
 import { clientOf, type Result, take } from './socket.contract.js';
 
@@ -380,9 +380,9 @@ describe('how far one comes', () => {
   );
 
   it('ends before the words of what went wrong inside, but for those who run the arena', () => {
-    const build = { trouble: 'INTERNAL: cannot take in {"accountId":"ada"}' } as never;
+    const trouble = 'INTERNAL: cannot take in {"accountId":"ada"}';
     const told = (actor?: object) =>
-      new BuildFields().trouble(build, { actor, rejected: false, idempotencyKey: undefined } as never);
+      troubleFor({ actor, rejected: false, idempotencyKey: undefined } as never, trouble);
     expect([told(), told({ id: 'bob', role: 'owner' })]).toEqual([null, null]);
     for (const role of ['operator', 'auditor']) expect(told({ id: 'oskar', role })).toContain('cannot take in');
   });

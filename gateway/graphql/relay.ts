@@ -1,7 +1,8 @@
 import type { Type } from '@nestjs/common';
-import { ArgsType, Field, ID, Int, InterfaceType, ObjectType } from '@nestjs/graphql';
+import { Field, ID, Int, InterfaceType } from '@nestjs/graphql';
 import { PAGE_MAX, type Page, type PageRequest } from '../../projections/engine/page.js';
 import { AgonError } from '../../services/kernel/index.js';
+import { declareType, maybe, objectType, type Shape, type ValuesOf } from './declare.js';
 
 const ID_CHARACTERS_MAX = 400;
 
@@ -28,58 +29,43 @@ export function fromGlobalId(id: string): { readonly type: string; readonly key:
   throw new AgonError('QUERY.BAD_ID', `"${id.slice(0, 80)}" is not an id that was given out here.`);
 }
 
-@ObjectType()
-export class PageInfo {
-  @Field(() => Boolean) hasNextPage!: boolean;
-  @Field(() => Boolean) hasPreviousPage!: boolean;
-  @Field(() => String, { nullable: true }) startCursor!: string | null;
-  @Field(() => String, { nullable: true }) endCursor!: string | null;
-}
+/** @example nodeType('Runner', 'Plays matches.', { runnerId: String }) */
+export const nodeType = <const S extends Shape>(name: string, description: string, shape: S) =>
+  declareType(class extends Node {} as Type<ValuesOf<S> & Node>, name, description, shape, {
+    implements: () => [Node],
+  });
 
-const rows = { nullable: true, description: `1 to ${PAGE_MAX}; 20 when nothing is said.` };
+const PageInfo = objectType('PageInfo', '', {
+  hasNextPage: Boolean,
+  hasPreviousPage: Boolean,
+  startCursor: maybe(String),
+  endCursor: maybe(String),
+});
+
+const ROWS = maybe(Int, `1 to ${PAGE_MAX}; 20 when nothing is said.`);
 
 /** What every connection takes: the first rows after a cursor, or the last ones before one. */
-@ArgsType()
-export class PageArgs implements PageRequest {
-  @Field(() => Int, rows) first?: number | null;
-  @Field(() => String, { nullable: true }) after?: string | null;
-  @Field(() => Int, rows) last?: number | null;
-  @Field(() => String, { nullable: true }) before?: string | null;
-}
-
-export const PAGE = { type: () => PageArgs } as const;
+export const PAGE = { first: ROWS, after: maybe(String), last: ROWS, before: maybe(String) };
 
 /** What of a field's arguments is about the page. */
 export const pageIn = ({ first, after, last, before }: PageRequest): PageRequest => ({ first, after, last, before });
 
-export interface Connection<T> {
-  readonly edges: readonly { readonly cursor: string; readonly node: T }[];
-  readonly nodes: readonly T[];
-  readonly pageInfo: PageInfo;
+const connections = new Map<Type, Type>();
+
+/** A Relay connection of some type. `nodes` is what `edges { node }` is, for those who need no cursor of each row. */
+export function connectionOf(Item: Type, name = Item.name): Type {
+  const known = connections.get(Item);
+  if (known) return known;
+  const Edge = objectType(`${Item.name}Edge`, '', { cursor: String, node: Item });
+  const made = objectType(`${name}Connection`, '', { edges: [Edge], nodes: [Item], pageInfo: PageInfo });
+  connections.set(Item, made);
+  return made;
 }
 
-/**
- * A Relay connection of some type. `nodes` is what `edges { node }` is, for those who need no cursor of each row.
- *
- * @example export class AgentConnection extends connectionOf(Agent, 'Agent') {}
- */
-export function connectionOf<T extends object>(Item: Type<T>, name: string): Type<Connection<T>> {
-  @ObjectType(`${name}Edge`)
-  class Edge {
-    @Field(() => String) cursor!: string;
-    @Field(() => Item) node!: T;
-  }
+/** Where there are no rows. */
+const EMPTY: Page<never> = { rows: [], cursors: [], next: undefined, hasPrevious: false };
 
-  @ObjectType({ isAbstract: true })
-  class Page implements Connection<T> {
-    @Field(() => [Edge]) edges!: readonly Edge[];
-    @Field(() => [Item]) nodes!: readonly T[];
-    @Field(() => PageInfo) pageInfo!: PageInfo;
-  }
-  return Page;
-}
-
-export function toConnection<Row, T>(page: Page<Row>, shown: (row: Row) => T): Connection<T> {
+export function toConnection<Row>(page: Page<Row> = EMPTY, shown: (row: Row) => unknown = (row) => row) {
   const nodes = page.rows.map(shown);
   const { cursors, next, hasPrevious } = page;
   return {
@@ -94,6 +80,9 @@ export function toConnection<Row, T>(page: Page<Row>, shown: (row: Row) => T): C
   };
 }
 
+export const shownIf = <Row, T>(row: Row | undefined, shown: (row: Row) => T): T | null =>
+  row === undefined ? null : shown(row);
+
 /** What is whole already: a page with everything on it. */
 export const wholePage = <Row>(all: readonly Row[]): Page<Row> => ({
   rows: all,
@@ -101,6 +90,3 @@ export const wholePage = <Row>(all: readonly Row[]): Page<Row> => ({
   next: undefined,
   hasPrevious: false,
 });
-
-/** Where there are no rows. */
-export const emptyPage: Page<never> = { rows: [], cursors: [], next: undefined, hasPrevious: false };

@@ -13,7 +13,7 @@ export interface RawSocket {
 }
 type RawSocketOptions = { readonly headers?: Record<string, string> };
 
-export const WebSocket = createRequire(import.meta.url)('ws') as new (
+const WebSocket = createRequire(import.meta.url)('ws') as new (
   url: string,
   protocols?: string | readonly string[],
   options?: RawSocketOptions,

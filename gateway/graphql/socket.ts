@@ -16,7 +16,7 @@ import {
 import { CloseCode, type Context, makeServer, type SubscribePayload } from 'graphql-ws';
 import { AgonError } from '../../services/kernel/index.js';
 import { contextOf, type RequestContext } from '../auth/actor.js';
-import { callerAt, Seats } from '../caller.js';
+import { callerAt, isWelcome, Seats } from '../caller.js';
 import type { GatewayPorts } from '../ports.js';
 import { problemOf } from '../problem.js';
 import { type Documents, textOf } from './documents.js';
@@ -161,16 +161,13 @@ export async function serveSubscriptions(fastify: FastifyInstance, options: Sock
 const isUpgradeOf = ({ headers, routeOptions }: FastifyRequest, path: string) =>
   headers.upgrade !== undefined && routeOptions.url === path;
 
-/** A page may connect from where it was served, or from an origin that was named; whoever is no browser says none. */
 function refusalOf(
   { headers }: FastifyRequest,
   corsOrigins: readonly string[],
   hasRoom: boolean,
 ): AgonError | undefined {
-  const { origin, host } = headers;
-  const same = origin !== undefined && URL.canParse(origin) && new URL(origin).host === host;
-  if (origin !== undefined && !same && !corsOrigins.includes(origin)) {
-    return new AgonError('AUTH.BAD_ORIGIN', `Pages of ${origin.slice(0, 200)} may not connect here.`);
+  if (!isWelcome(headers, corsOrigins)) {
+    return new AgonError('AUTH.BAD_ORIGIN', `Pages of ${headers.origin?.slice(0, 200)} may not connect here.`);
   }
   if (hasRoom) return undefined;
   return new AgonError('LIVE.FULL', 'There are as many connections as this gateway takes. Try again later.');

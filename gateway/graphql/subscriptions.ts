@@ -1,11 +1,12 @@
 import { Inject } from '@nestjs/common';
-import { Args, Context, Extensions, Field, Int, ObjectType, Resolver, Subscription } from '@nestjs/graphql';
+import { Args, Context, Extensions, Int, Resolver, Subscription } from '@nestjs/graphql';
 import { countOpenMatches, matchById } from '../../projections/matches/query.js';
 import { AgonError } from '../../services/kernel/index.js';
 import type { RequestContext } from '../auth/actor.js';
 import { endedIn, momentOf, spectate } from '../live/feed.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { Channel, newest, shared } from './channel.js';
+import { about, maybe, objectType } from './declare.js';
 import { matchOf, projectionOf } from './rows.js';
 import { Match, Projection, Queue } from './types.js';
 
@@ -15,20 +16,21 @@ const UNREAD_MAX = 256;
 const QUEUE_REST_MS = 250;
 const LAG_REST_MS = 1_000;
 
-@ObjectType({ description: 'A turn of a match that is being played.' })
-export class LiveTurn {
-  @Field(() => Int) attempt!: number;
-  @Field(() => Int) turn!: number;
-  @Field(() => Int) seat!: number;
-  @Field(() => String, { description: 'The action as JSON.' }) action!: string;
-}
+const LiveTurn = objectType('LiveTurn', 'A turn of a match that is being played.', {
+  attempt: Int,
+  turn: Int,
+  seat: Int,
+  action: about(String, 'The action as JSON.'),
+});
 
-@ObjectType({ description: 'What a spectator hears: a turn, or that the match is over.' })
-export class LiveMoment {
-  @Field(() => String, { nullable: true, description: 'Sent back as `after`, goes on behind this turn.' })
-  cursor!: string | null;
-  @Field(() => LiveTurn, { nullable: true }) turn!: LiveTurn | null;
-  @Field(() => Match, { nullable: true, description: 'The last that is heard.' }) ended!: Match | null;
+const LiveMoment = objectType('LiveMoment', 'What a spectator hears: a turn, or that the match is over.', {
+  cursor: maybe(String, 'Sent back as `after`, goes on behind this turn.'),
+  turn: maybe(LiveTurn),
+  ended: maybe(Match, 'The last that is heard.'),
+});
+
+interface Live {
+  readonly liveMatch: InstanceType<typeof LiveMoment>;
 }
 
 /** What a subscription gets to know besides: how to let go of somebody who does not read. */
@@ -47,13 +49,13 @@ export class Subscriptions {
     @Args('after', { type: () => String, nullable: true, description: 'The last cursor that was heard.' })
     after: string | undefined,
     @Context() context: SubscriptionContext,
-  ): Promise<AsyncIterableIterator<{ liveMatch: LiveMoment }>> {
+  ): Promise<AsyncIterableIterator<Live>> {
     const { ports } = this;
     const from = momentOf(after ?? '');
     if (!(await matchById(ports.database, matchId))) {
       throw new AgonError('ARENA.UNKNOWN_MATCH', `There is no match ${matchId}.`);
     }
-    const channel = new Channel<{ liveMatch: LiveMoment }>(UNREAD_MAX, context.drop);
+    const channel = new Channel<Live>(UNREAD_MAX, context.drop);
     const ended = (position: number) => endedIn(ports, matchId, position);
     const stop = spectate(ports.live, {
       matchId,
@@ -72,20 +74,20 @@ export class Subscriptions {
 
   @Extensions({ cost: 20 })
   @Subscription(() => Queue, { description: 'How many matches wait and are played, whenever that changes.' })
-  queue(@Context() context: SubscriptionContext): AsyncIterableIterator<{ queue: Queue }> {
-    const channel = new Channel<{ queue: Queue }>(UNREAD_MAX, context.drop);
+  queue(@Context() context: SubscriptionContext): AsyncIterableIterator<object> {
+    const channel = new Channel<object>(UNREAD_MAX, context.drop);
     return channel.onStop(this.sharedQueue((queue) => channel.push({ queue })));
   }
 
   @Extensions({ cost: 50 })
   @Subscription(() => [Projection], { description: 'How far the views are, whenever that changes.' })
-  projections(@Context() context: SubscriptionContext): AsyncIterableIterator<{ projections: Projection[] }> {
-    const channel = new Channel<{ projections: Projection[] }>(UNREAD_MAX, context.drop);
+  projections(@Context() context: SubscriptionContext): AsyncIterableIterator<object> {
+    const channel = new Channel<object>(UNREAD_MAX, context.drop);
     return channel.onStop(this.sharedProjections((projections) => channel.push({ projections })));
   }
 
   /** Counted once for everybody who listens, and only when the read side has what the log said. */
-  private readonly sharedQueue = shared<Queue>((tell) => {
+  private readonly sharedQueue = shared<object>((tell) => {
     const { database, live, visible, onInternalError: onError } = this.ports;
     let position = 0;
     const look = async () => {
@@ -100,13 +102,13 @@ export class Subscriptions {
     return newest(look, tell, { restMs: QUEUE_REST_MS, onError, on });
   });
 
-  private readonly sharedProjections = shared<Projection[]>((tell) => {
+  private readonly sharedProjections = shared<object>((tell) => {
     const { projections, onInternalError: onError } = this.ports;
     const look = async () => (await projections.list()).map(projectionOf);
     return newest(look, tell, { restMs: 0, onError, on: every(LAG_REST_MS) });
   });
 
-  private async tellEnd(matchId: string, channel: Channel<{ liveMatch: LiveMoment }>): Promise<void> {
+  private async tellEnd(matchId: string, channel: Channel<Live>): Promise<void> {
     try {
       const row = await matchById(this.ports.database, matchId);
       if (row) channel.push({ liveMatch: { cursor: null, turn: null, ended: matchOf(row) } });

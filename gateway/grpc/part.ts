@@ -54,7 +54,7 @@ export const localArena = definePart<
   },
 });
 
-interface Needs {
+export interface RunnerNeeds {
   readonly writeSide: { readonly load: Load; execute(command: Command): Promise<Handled> };
   readonly matchQueue: MatchQueue;
   readonly live: LiveMatches;
@@ -63,7 +63,7 @@ interface Needs {
 /** What runners are served from. */
 export async function runnerPorts(
   host: Host,
-  { writeSide: { execute, load }, matchQueue, live }: Needs,
+  { writeSide: { execute, load }, matchQueue, live }: RunnerNeeds,
 ): Promise<DeskPorts> {
   const { engines, clock, ids, config } = host;
   const [store, artifacts] = await Promise.all([engines.log(), engines.artifacts()]);

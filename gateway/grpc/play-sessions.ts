@@ -64,8 +64,8 @@ export class PlaySessions {
   /** By agent, then by match. */
   private readonly chairs = new Map<string, Map<string, SeatConnection>>();
   private readonly results = new Map<string, readonly MatchResult[]>();
-  private readonly clock: Clock;
-  private readonly now: () => number;
+  readonly clock: Clock;
+  readonly now: () => number;
   readonly actionBytesMax: number;
   private readonly sweeper: NodeJS.Timeout;
 
@@ -123,21 +123,22 @@ export class PlaySessions {
   sit(at: At): SeatConnection {
     const mine = this.chairs.get(at.agentId) ?? new Map<string, SeatConnection>();
     this.chairs.set(at.agentId, mine);
-    const chair = new SeatConnection(at, {
-      now: this.now,
-      clock: this.clock,
-      actionBytesMax: this.actionBytesMax,
-      session: () => this.sessions.get(at.agentId),
-      begin: () => this.begin(at.agentId),
-      told: (result) => this.keep(at.agentId, result),
-      left: () => {
-        if (mine.get(at.matchId) === chair) mine.delete(at.matchId);
-        if (mine.size === 0 && this.chairs.get(at.agentId) === mine) this.chairs.delete(at.agentId);
-        this.begin(at.agentId);
-      },
-    });
+    const chair = new SeatConnection(at, this);
     mine.set(at.matchId, chair);
     return chair;
+  }
+
+  sessionOf(agentId: string): PlaySession | undefined {
+    return this.sessions.get(agentId);
+  }
+
+  /** Takes back what sat in a match. */
+  rise(chair: SeatConnection): void {
+    const { agentId, matchId } = chair.at;
+    const mine = this.chairs.get(agentId);
+    if (mine?.get(matchId) === chair) mine.delete(matchId);
+    if (mine?.size === 0) this.chairs.delete(agentId);
+    this.begin(agentId);
   }
 
   /** Ends the streams of a key that was revoked. */
@@ -161,7 +162,7 @@ export class PlaySessions {
   }
 
   /** For an agent that was away, or whose stream was cut before it could read. */
-  private keep(agentId: string, result: MatchResult): void {
+  keep(agentId: string, result: MatchResult): void {
     const kept = this.results.get(agentId) ?? [];
     this.results.delete(agentId);
     this.results.set(agentId, [...kept.slice(1 - RESULTS_KEPT), result]);
@@ -169,7 +170,7 @@ export class PlaySessions {
   }
 
   /** Tells of matches that wait for this agent, as far as it has room for them. */
-  private begin(agentId: string): void {
+  begin(agentId: string): void {
     const session = this.sessions.get(agentId);
     if (!session) return;
     let playing = this.playing(agentId);
@@ -190,16 +191,6 @@ export class PlaySessions {
 }
 
 const plays = ({ games }: PlaySession, game: string) => games.length === 0 || games.includes(game);
-
-interface SeatPorts {
-  readonly now: () => number;
-  readonly clock: Clock;
-  readonly actionBytesMax: number;
-  session(): PlaySession | undefined;
-  begin(): void;
-  told(result: MatchResult): void;
-  left(): void;
-}
 
 type Refusal = { readonly code: string; readonly message: string };
 const NO_MATCH: Refusal = { code: 'PLAY.NO_MATCH', message: 'The agent does not sit in this match, or it is over.' };
@@ -223,7 +214,7 @@ class SeatConnection {
 
   constructor(
     readonly at: At,
-    private readonly ports: SeatPorts,
+    private readonly hub: PlaySessions,
   ) {}
 
   get waiting(): boolean {
@@ -234,8 +225,8 @@ class SeatConnection {
     this.terms = terms;
     return new Promise((resolve, reject) => {
       if (this.gone) return reject(closed());
-      this.starting = { untilMs: this.ports.now() + withinMs, resolve, reject };
-      this.ports.begin();
+      this.starting = { untilMs: this.hub.now() + withinMs, resolve, reject };
+      this.hub.begin(this.at.agentId);
     });
   }
 
@@ -256,9 +247,9 @@ class SeatConnection {
     return new Promise((resolve, reject) => {
       if (this.gone) return reject(closed());
       const json = JSON.stringify(observation);
-      const pending = { turn: observation.turn, json, askedMs: this.ports.now(), ...left, resolve, reject };
+      const pending = { turn: observation.turn, json, askedMs: this.hub.now(), ...left, resolve, reject };
       this.pending = pending;
-      const session = this.ports.session();
+      const session = this.hub.sessionOf(this.at.agentId);
       if (session) this.sayObservation(session, pending);
     });
   }
@@ -267,12 +258,12 @@ class SeatConnection {
   act(session: PlaySession, { turn, actionJson, reasoning = '', computeMs = 0 }: Action): Refusal | undefined {
     const pending = this.pending;
     if (pending?.turn !== turn) return NOT_ASKED;
-    const wallMs = this.ports.now() - pending.askedMs;
+    const wallMs = this.hub.now() - pending.askedMs;
     if (wallMs > pending.turnMs + pending.bankMs) {
-      this.expire(this.ports.now());
+      this.expire(this.hub.now());
       return LATE;
     }
-    if (actionJson.length > this.ports.actionBytesMax) return TOO_LARGE;
+    if (actionJson.length > this.hub.actionBytesMax) return TOO_LARGE;
     let value: unknown;
     try {
       value = JSON.parse(actionJson);
@@ -294,8 +285,8 @@ class SeatConnection {
     const { matchId, game, seat } = this.at;
     const spent = { wallMs: this.wallMs, claimedComputeMs: this.claimedMs };
     const result = { matchId, game, seat, winner: winner ?? undefined, score, reason, ...spent };
-    this.ports.told(result);
-    this.ports.session()?.send({ $case: 'result', result });
+    this.hub.keep(this.at.agentId, result);
+    this.hub.sessionOf(this.at.agentId)?.send({ $case: 'result', result });
   }
 
   expire(now: number): void {
@@ -317,7 +308,7 @@ class SeatConnection {
     this.starting?.reject(closed());
     this.pending = undefined;
     this.starting = undefined;
-    this.ports.left();
+    this.hub.rise(this);
   }
 
   private sayStarted(session: PlaySession, resumed: boolean): void {
@@ -329,10 +320,10 @@ class SeatConnection {
 
   private sayObservation(session: PlaySession, { turn, json, askedMs, turnMs, bankMs }: Pending): void {
     const { matchId, seat } = this.at;
-    const spentMs = this.ports.now() - askedMs;
+    const spentMs = this.hub.now() - askedMs;
     const leftMs = Math.max(0, Math.round(turnMs + bankMs - spentMs));
     const turnLeftMs = Math.max(0, Math.round(turnMs - spentMs));
-    const deadline = new Date(Date.parse(this.ports.clock()) + leftMs).toISOString();
+    const deadline = new Date(Date.parse(this.hub.clock()) + leftMs).toISOString();
     const time = { turnLeftMs, bankLeftMs: leftMs - turnLeftMs, deadline };
     session.send({ $case: 'observation', observation: { matchId, turn, seat, observationJson: json, ...time } });
   }

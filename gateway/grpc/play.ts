@@ -189,5 +189,5 @@ async function assertRate(ports: PlayPorts, actor: Actor, agentId?: string): Pro
   const own = agentId !== undefined && actsFor(actor, ownerOf(agentId));
   const known = own && (await ports.load(agents, agentId, 'tail')).revision >= 0;
   const bucket = bucketOf(actor, known ? agentId : undefined);
-  await assertWithin(ports.limits, bucket, await rateOf(ports, actor), bucket.slice(bucket.indexOf(':') + 1));
+  await assertWithin(ports.limits, bucket, await rateOf(ports, actor));
 }

@@ -41,11 +41,9 @@ const SHOWN_MAX = 200;
  */
 export class MatchQueue {
   private readonly waits = new Map<string, Waiting>();
-  private readonly ports: QueuePorts;
   private readonly timer: NodeJS.Timeout;
 
-  constructor(ports: QueuePorts) {
-    this.ports = ports;
+  constructor(private readonly ports: QueuePorts) {
     this.timer = setInterval(() => this.pair(), LOOK_MS);
     this.timer.unref();
   }

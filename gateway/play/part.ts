@@ -14,8 +14,8 @@ import {
 } from '../../sandbox-runner/index.js';
 import { cells, heard } from '../../sandbox-runner/part.js';
 import type { AccountEvent } from '../../services/accounts/index.js';
-import { type MatchQueue, matchQueue } from '../../services/arena/part.js';
-import { AgonError, type Command, type Handled, type Load, type Subscription } from '../../services/kernel/index.js';
+import { matchQueue } from '../../services/arena/part.js';
+import { AgonError, type Subscription } from '../../services/kernel/index.js';
 import type { Host } from '../../services/runtime/host.js';
 import { definePart } from '../../services/runtime/part.js';
 import { serveWhileLeader } from '../../services/runtime/serve.js';
@@ -24,10 +24,9 @@ import { writeSide } from '../../services/runtime/write-side.js';
 import type { Identities } from '../auth/identity.js';
 import { tokensOf } from '../auth/machine-tokens.js';
 import { identities } from '../auth/part.js';
-import { localRunnerPort, runnerPorts } from '../grpc/part.js';
+import { localRunnerPort, type RunnerNeeds, runnerPorts } from '../grpc/part.js';
 import { type PlayPorts, servePlay } from '../grpc/play.js';
 import { PlaySessions } from '../grpc/play-sessions.js';
-import type { LiveMatches } from '../live/matches.js';
 import { live } from '../live/part.js';
 import { watchGrpc } from '../observe.js';
 import { rulesOf } from '../rules.js';
@@ -86,10 +85,7 @@ export const playService = definePart({
 /** Under this name the channel knows who waits for an opponent. */
 export const WAITING = 'waiting';
 
-interface Needs {
-  readonly writeSide: { readonly load: Load; execute(command: Command): Promise<Handled> };
-  readonly matchQueue: MatchQueue;
-  readonly live: LiveMatches;
+interface Needs extends RunnerNeeds {
   readonly cells: Cells;
   readonly identities: Identities;
 }

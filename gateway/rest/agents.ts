@@ -73,13 +73,11 @@ const upload = {
 export const agentRoutes = [
   defineRoute({
     id: 'listAgents',
-    method: 'GET',
     path: '/v1/agents',
-    tag: 'agents',
     access: 'public',
     summary: 'Agents, by their names.',
     query: { ...page, ownerId: accountId.optional() },
-    answer: { status: 200, description: 'A page of agents.', schema: paged('Agents', Agent) },
+    answer: { description: 'A page of agents.', schema: paged('Agents', Agent) },
     handle: async ({ query: { ownerId, ...request } }, { ports }) => {
       const { rows, next = null } = await listAgents(ports.database, { ...request, ...(ownerId ? { ownerId } : {}) });
       return { items: rows.map(agentOf), next };
@@ -87,13 +85,11 @@ export const agentRoutes = [
   }),
   defineRoute({
     id: 'getAgent',
-    method: 'GET',
     path: '/v1/agents/{agentId}',
-    tag: 'agents',
     access: 'public',
     summary: 'One agent, with its versions.',
     params: { agentId },
-    answer: { status: 200, description: 'The agent.', schema: AgentWithVersions },
+    answer: { description: 'The agent.', schema: AgentWithVersions },
     handle: async ({ params }, { ports }) => {
       const row = await agentById(ports.database, params.agentId);
       if (!row) throw new AgonError('AGENTS.UNKNOWN', `There is no agent ${params.agentId}.`);
@@ -105,8 +101,6 @@ export const agentRoutes = [
     id: 'uploadAgent',
     method: 'PUT',
     path: '/v1/accounts/{accountId}/agents/{name}',
-    tag: 'agents',
-    access: 'caller',
     summary: 'Submits an agent, or a new version of it: a file of code, or a tar, tar.gz or zip of several.',
     params: { accountId, name: slug.describe("The agent's name.") },
     query: upload,
@@ -115,7 +109,7 @@ export const agentRoutes = [
       type: 'application/octet-stream',
       description: `Code in UTF-8, or an archive; at most ${UPLOAD_BYTES_MAX} bytes.`,
     },
-    answer: { status: 200, description: 'What came of it.', schema: Receipt },
+    answer: { description: 'What came of it.', schema: Receipt },
     refuses: [402, 408, 409, 413, 422],
     handle: async ({ params, query, request, context }, { ports }) => {
       const agent = { ownerId: params.accountId, name: params.name, games: query.games };
@@ -128,9 +122,7 @@ export const agentRoutes = [
   }),
   defineRoute({
     id: 'getLeaderboard',
-    method: 'GET',
     path: '/v1/leaderboards/{game}',
-    tag: 'agents',
     access: 'public',
     summary: 'Who is better than whom, best first.',
     params: { game },
@@ -144,7 +136,6 @@ export const agentRoutes = [
       by: z.enum(['elo', 'glicko']).default('elo').describe('What to rank by.'),
     },
     answer: {
-      status: 200,
       description: 'The first of the board.',
       schema: name('Leaderboard', z.strictObject({ items: z.array(Standing) })),
     },

@@ -3,7 +3,7 @@ import { keyScopes } from '../../services/accounts/index.js';
 import { AgonError, isStaff, memberRoles, readable, roles, slug, text } from '../../services/kernel/index.js';
 import { actorIn, type RequestContext } from '../auth/actor.js';
 import type { Claims } from '../auth/tokens.js';
-import { type Answer, type Asked, type Door, defineRoute, type Route, type Shape } from './route.js';
+import { type Answer, type Asked, type Door, defineRoute, type RouteDefinition, type Shape } from './route.js';
 import { accountId, name } from './schemas.js';
 
 const password = z.string().min(1).max(1_024);
@@ -46,18 +46,17 @@ const Me = name(
 );
 const Jwks = name('Jwks', z.strictObject({ keys: z.array(z.record(z.string(), z.string())) }));
 
-const signedIn: Answer = { status: 200, description: 'Tokens.', schema: SignedIn };
+const signedIn: Answer = { description: 'Tokens.', schema: SignedIn };
 const nothing: Answer = { status: 204, description: 'It is done.', type: 'none' };
 
 /** A person's own doing: nothing of it is kept in between, and tokens and proofs are good once whatever key is sent. */
 const auth = <P extends Shape, Q extends Shape, B extends z.ZodType>(
-  route: Omit<Route<P, Q, B>, 'tag' | 'method' | 'path'> & { readonly at: string; readonly method?: 'GET' },
-): Route => {
+  route: Omit<RouteDefinition<P, Q, B>, 'path'> & { readonly at: string },
+): RouteDefinition => {
   const { at, method = 'POST', handle, ...rest } = route;
   return defineRoute<P, Q, B>({
     keyed: false,
     ...rest,
-    tag: 'auth',
     method,
     path: `/v1/auth/${at}`,
     handle: (asked, door) => {
@@ -70,7 +69,7 @@ const auth = <P extends Shape, Q extends Shape, B extends z.ZodType>(
 const claimsOf = async ({ context }: Pick<Asked, 'context'>): Promise<Claims> => claimsIn(await context());
 
 /** Signing in and out. Nothing here sets a cookie: whoever signs in keeps the tokens. */
-export const authRoutes: readonly Route[] = [
+export const authRoutes: readonly RouteDefinition[] = [
   auth({
     id: 'register',
     at: 'register',
@@ -136,7 +135,6 @@ export const authRoutes: readonly Route[] = [
   auth({
     id: 'changePassword',
     at: 'password',
-    access: 'caller',
     summary: 'Changes the password. Every other session ends.',
     body: name('PasswordChange', z.strictObject({ password: proof, newPassword: password })),
     answer: signedIn,
@@ -149,11 +147,9 @@ export const authRoutes: readonly Route[] = [
   auth({
     id: 'beginTotp',
     at: 'totp',
-    access: 'caller',
     summary: 'A secret for an authenticator. It is asked for once a first code was given.',
     body: name('TotpBegin', z.strictObject({ password: proof })).optional(),
     answer: {
-      status: 200,
       description: 'Shown this once.',
       schema: name('TotpSecret', z.strictObject({ secret: z.string(), uri: z.string() })),
     },
@@ -166,7 +162,6 @@ export const authRoutes: readonly Route[] = [
   auth({
     id: 'confirmTotp',
     at: 'totp/confirm',
-    access: 'caller',
     summary: 'Asks for a code of the authenticator from now on.',
     body: name('TotpConfirm', z.strictObject({ code })),
     answer: signedIn,
@@ -176,7 +171,6 @@ export const authRoutes: readonly Route[] = [
   auth({
     id: 'removeTotp',
     at: 'totp/remove',
-    access: 'caller',
     summary: 'Asks for no code any more.',
     body: name('TotpRemove', z.strictObject({ password: proof, code })),
     answer: nothing,
@@ -189,7 +183,6 @@ export const authRoutes: readonly Route[] = [
   auth({
     id: 'erase',
     at: 'erase',
-    access: 'caller',
     summary: "Destroys what is personal: one's own, or by staff that of somebody who asked for it.",
     body: name('Erasure', z.strictObject({ password: proof, accountId: accountId.optional() })),
     answer: nothing,
@@ -209,9 +202,8 @@ export const authRoutes: readonly Route[] = [
     id: 'getMe',
     at: 'me',
     method: 'GET',
-    access: 'caller',
     summary: 'Who is asking.',
-    answer: { status: 200, description: 'What the token in hand stands for.', schema: Me },
+    answer: { description: 'What the token in hand stands for.', schema: Me },
     handle: async ({ context }, { ports }) => {
       const { claims, key, ...known } = await context();
       const { id, role, memberOf = {} } = actorIn(known, 'read');
@@ -237,7 +229,6 @@ export const authRoutes: readonly Route[] = [
       }),
     ),
     answer: {
-      status: 200,
       description: 'Where to send the browser, and what to keep until it comes back.',
       schema: name('OidcFlow', z.strictObject({ url: z.string(), flow: z.string() })),
     },
@@ -262,7 +253,6 @@ export const authRoutes: readonly Route[] = [
   auth({
     id: 'unlinkOidc',
     at: 'oidc/unlink',
-    access: 'caller',
     summary: 'Takes back an identity that was linked. Every other session ends.',
     body: name('OidcUnlink', z.strictObject({ issuer, password: proof, totp })),
     answer: signedIn,
@@ -271,12 +261,10 @@ export const authRoutes: readonly Route[] = [
   }),
   defineRoute({
     id: 'getJwks',
-    method: 'GET',
     path: '/.well-known/jwks.json',
-    tag: 'auth',
     access: 'public',
     summary: 'The public keys of access tokens.',
-    answer: { status: 200, description: 'A JSON Web Key Set.', schema: Jwks },
+    answer: { description: 'A JSON Web Key Set.', schema: Jwks },
     handle: ({ reply }, { ports }) => {
       reply.header('cache-control', 'public, max-age=60');
       return ports.identities.ports.tokens.jwks();

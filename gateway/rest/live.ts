@@ -11,7 +11,6 @@ import { matchId } from './schemas.js';
 
 const lastId = { 'last-event-id': z.string().max(40).optional().describe('The id of the last event that was seen.') };
 const stream = {
-  status: 200,
   type: 'text/event-stream',
   description: 'Server-sent events; as a WebSocket, messages of JSON with id, event and data.',
 };
@@ -44,9 +43,7 @@ const logQuery = {
 export const liveRoutes = [
   defineRoute({
     id: 'watchMatch',
-    method: 'GET',
     path: '/v1/matches/{matchId}/live',
-    tag: 'live',
     access: 'public',
     summary: 'A match as it is played: `turn` for each turn, in order and each once, then `end`.',
     params: matchParams,
@@ -65,10 +62,7 @@ export const liveRoutes = [
   }),
   defineRoute({
     id: 'followLog',
-    method: 'GET',
     path: '/v1/events',
-    tag: 'live',
-    access: 'caller',
     summary:
       'The log as it is written, for staff. Ids are positions, so a feed that broke off goes on behind its last.',
     query: logQuery,

@@ -83,27 +83,19 @@ const one = { matchId };
 export const matchRoutes = [
   defineRoute({
     id: 'listGames',
-    method: 'GET',
     path: '/v1/games',
-    tag: 'matches',
     access: 'public',
     summary: 'The games that are played here.',
-    answer: {
-      status: 200,
-      description: 'Their names.',
-      schema: name('Games', z.strictObject({ items: z.array(z.string()) })),
-    },
+    answer: { description: 'Their names.', schema: name('Games', z.strictObject({ items: z.array(z.string()) })) },
     handle: (_asked, { ports }) => ({ items: ports.games }),
   }),
   defineRoute({
     id: 'listMatches',
-    method: 'GET',
     path: '/v1/matches',
-    tag: 'matches',
     access: 'public',
     summary: 'Matches, newest first.',
     query: { ...page, game: game.optional(), status: z.enum(statuses).optional(), agentId: agentId.optional() },
-    answer: { status: 200, description: 'A page of matches.', schema: paged('Matches', Match) },
+    answer: { description: 'A page of matches.', schema: paged('Matches', Match) },
     handle: async ({ query }, { ports }) => {
       const { rows, next = null } = await listMatches(ports.database, query);
       return { items: rows.map(matchOf), next };
@@ -111,13 +103,11 @@ export const matchRoutes = [
   }),
   defineRoute({
     id: 'getMatch',
-    method: 'GET',
     path: '/v1/matches/{matchId}',
-    tag: 'matches',
     access: 'public',
     summary: 'One match, as it stands.',
     params: one,
-    answer: { status: 200, description: 'The match.', schema: Match },
+    answer: { description: 'The match.', schema: Match },
     handle: ({ params, reply }, door) => {
       const key = `match ${params.matchId}`;
       reply.type('application/json; charset=utf-8');
@@ -129,14 +119,11 @@ export const matchRoutes = [
   }),
   defineRoute({
     id: 'listTurns',
-    method: 'GET',
     path: '/v1/matches/{matchId}/turns',
-    tag: 'matches',
     access: 'public',
     summary: 'The turns of a match that is over, in order.',
     params: one,
     answer: {
-      status: 200,
       description: 'All turns; none while the match goes on.',
       schema: name('Turns', z.strictObject({ items: z.array(Turn) })),
     },
@@ -147,13 +134,11 @@ export const matchRoutes = [
   }),
   defineRoute({
     id: 'getReplay',
-    method: 'GET',
     path: '/v1/matches/{matchId}/replay',
-    tag: 'matches',
     access: 'public',
     summary: 'The events of a match that is over, as a file that "agon match verify" checks without the arena.',
     params: one,
-    answer: { status: 200, description: 'The file.', schema: Replay },
+    answer: { description: 'The file.', schema: Replay },
     refuses: [409],
     handle: async (asked: Asked<typeof one>, door) => {
       const { matchId: id } = asked.params;

@@ -64,7 +64,7 @@ function operation(route: Route): Json {
     security: access === 'caller' ? [{ bearer: [] }] : [],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...bodyOf(route),
-    responses: { [answer.status]: answered(answer), ...Object.fromEntries(refused) },
+    responses: { [answer.status ?? 200]: answered(answer), ...Object.fromEntries(refused) },
   };
 }
 

@@ -35,7 +35,8 @@ export type Heard<P extends Shape = Shape, Q extends Shape = Shape> = Omit<Asked
 
 /** What a route answers with when all is well. */
 export interface Answer {
-  readonly status: number;
+  /** 200 when left out. */
+  readonly status?: number;
   readonly description: string;
   /** JSON when left out. */
   readonly type?: string;
@@ -75,9 +76,21 @@ export interface Route<P extends Shape = Shape, Q extends Shape = Shape, B exten
   socket?(socket: WebSocket, asked: Heard<P, Q>, door: Door): void | Promise<void>;
 }
 
+type Usual = 'method' | 'access';
+export type RouteDefinition<P extends Shape = Shape, Q extends Shape = Shape, B extends z.ZodType = z.ZodType> = Omit<
+  Route<P, Q, B>,
+  Usual | 'tag'
+> &
+  Partial<Pick<Route, Usual>>;
+
 /** Gives a route the types of its own schemas. */
-export const defineRoute = <P extends Shape, Q extends Shape, B extends z.ZodType>(route: Route<P, Q, B>): Route =>
-  route as unknown as Route;
+export const defineRoute = <P extends Shape, Q extends Shape, B extends z.ZodType>(
+  route: RouteDefinition<P, Q, B>,
+): RouteDefinition => route as unknown as RouteDefinition;
+
+/** Routes that the document shows together. Unless they say otherwise, they are read, and by somebody who is known. */
+export const routesOf = (tag: string, routes: readonly RouteDefinition[]): Route[] =>
+  routes.map((route) => ({ method: 'GET', access: 'caller', ...route, tag }));
 
 export const isKeyed = ({ method, access, keyed }: Pick<Route, 'method' | 'access' | 'keyed'>): boolean =>
   keyed ?? (method !== 'GET' && access === 'caller');

@@ -2,24 +2,36 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import type { z } from 'zod';
 import { AgonError } from '../../services/kernel/index.js';
 import { contextOf, type RequestContext } from '../auth/actor.js';
+import { isWelcome } from '../caller.js';
 import { plainProblem, problemOf, sendProblem } from '../problem.js';
-import { accountRoutes } from './accounts.js';
+import { accountRoutes, paymentRoutes } from './accounts.js';
 import { agentRoutes } from './agents.js';
 import { authRoutes } from './auth.js';
 import { liveRoutes } from './live.js';
 import { matchRoutes } from './matches.js';
 import { openapi } from './openapi.js';
-import { type Asked, checked, type Door, type Heard, headersOf, type Route, type Shape, textReader } from './route.js';
+import {
+  type Asked,
+  checked,
+  type Door,
+  type Heard,
+  headersOf,
+  type Route,
+  routesOf,
+  type Shape,
+  textReader,
+} from './route.js';
 import { webhookRoutes } from './webhooks.js';
 
 /** Every route of REST. */
 export const restRoutes: readonly Route[] = [
-  ...authRoutes,
-  ...matchRoutes,
-  ...agentRoutes,
-  ...accountRoutes,
-  ...webhookRoutes,
-  ...liveRoutes,
+  ...routesOf('auth', authRoutes),
+  ...routesOf('matches', matchRoutes),
+  ...routesOf('agents', agentRoutes),
+  ...routesOf('accounts', accountRoutes),
+  ...routesOf('payments', paymentRoutes),
+  ...routesOf('webhooks', webhookRoutes),
+  ...routesOf('live', liveRoutes),
 ];
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'];
@@ -93,7 +105,7 @@ function addRoute(scope: FastifyInstance, route: Route, door: Door): void {
     handler: (request, reply) => {
       const asked = read(request) as Asked;
       const body = route.body ? bodyOf(route.body, request.body) : request.body;
-      reply.status(route.answer.status);
+      reply.status(route.answer.status ?? 200);
       return route.handle(Object.assign(asked, { reply, body }), door);
     },
     ...(socket
@@ -153,9 +165,7 @@ function jsonOf(body: unknown): unknown {
 
 /** A page of another origin could open a socket with nobody asking; what is not a browser sends no origin. */
 function assertOrigin({ headers }: FastifyRequest, origins: readonly string[]): void {
-  const { origin, host } = headers;
-  if (origin === undefined || origins.includes(origin)) return;
-  if (URL.canParse(origin) && new URL(origin).host === host) return;
+  if (isWelcome(headers, origins)) return;
   throw new AgonError(
     'AUTH.FORBIDDEN',
     'Pages of this origin may not listen here. AGON_CORS_ORIGINS names those that may.',

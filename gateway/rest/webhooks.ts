@@ -49,18 +49,14 @@ const whose = { accountId };
 const which = { accountId, webhookId };
 
 const path = '/v1/accounts/{accountId}/webhooks' as const;
-const common = { tag: 'webhooks', access: 'caller' } as const;
 
 export const webhookRoutes = [
   defineRoute({
-    ...common,
     id: 'listWebhooks',
-    method: 'GET',
     path,
     summary: 'The webhooks of an account, with what could not be delivered.',
     params: whose,
     answer: {
-      status: 200,
       description: 'All of them.',
       schema: name('Webhooks', z.strictObject({ items: z.array(WebhookSchema) })),
     },
@@ -69,7 +65,6 @@ export const webhookRoutes = [
     }),
   }),
   defineRoute({
-    ...common,
     id: 'addWebhook',
     method: 'POST',
     path,
@@ -81,28 +76,25 @@ export const webhookRoutes = [
     handle: async ({ params, body, context }, { ports }) => addWebhook(ports, await context(), { ...params, ...body }),
   }),
   defineRoute({
-    ...common,
     id: 'removeWebhook',
     method: 'DELETE',
     path: `${path}/{webhookId}`,
     summary: 'Tells an address nothing any more.',
     params: which,
-    answer: { status: 200, description: 'What came of it.', schema: Receipt },
+    answer: { description: 'What came of it.', schema: Receipt },
     refuses: [422],
     handle: async ({ params, context }, { ports }) => removeWebhook(ports, await context(), params),
   }),
   defineRoute({
-    ...common,
     id: 'testWebhook',
     method: 'POST',
     path: `${path}/{webhookId}/test`,
     summary: 'Sends a message of the type WebhookTest now, once, and says what came of it.',
     params: which,
-    answer: { status: 200, description: 'What came of it.', schema: Tested },
+    answer: { description: 'What came of it.', schema: Tested },
     handle: async ({ params, context }, { ports }) => testWebhook(ports, await context(), params),
   }),
   defineRoute({
-    ...common,
     id: 'replayWebhook',
     method: 'POST',
     path: `${path}/{webhookId}/replay`,

@@ -11,7 +11,7 @@ import {
   RevokeApiKey,
   SetMember,
 } from '../../services/accounts/index.js';
-import { AgonError, type CommandMeta, derivedId, type MemberRole } from '../../services/kernel/index.js';
+import { AgonError, type CommandMeta, derivedId } from '../../services/kernel/index.js';
 import { metaOf, type RequestContext } from '../auth/actor.js';
 import { newApiKey } from '../auth/api-key.js';
 import type { GatewayPorts } from '../ports.js';
@@ -26,11 +26,9 @@ const following = (meta: CommandMeta): CommandMeta => ({ ...meta, id: derivedId(
 
 export const registerOwner = asks(RegisterOwner, ({ accountId }) => accountId);
 
-export async function registerOrganisation(
-  ports: Ports,
-  context: RequestContext,
-  data: { accountId: string; displayName: string; founderId: string },
-): Promise<Receipt> {
+type Founding = RegisterOrganisation['data'];
+
+export async function registerOrganisation(ports: Ports, context: RequestContext, data: Founding): Promise<Receipt> {
   const { accountId, founderId } = data;
   const meta = metaOf(ports, context, 'RegisterOrganisation');
   ports.identities.signIn.assertOpen(accountId, meta.actor);
@@ -45,11 +43,7 @@ export async function registerOrganisation(
 
 export const joinOrganisation = asks(JoinOrganisation, ({ organisationId }) => organisationId);
 
-export async function setMember(
-  ports: Ports,
-  context: RequestContext,
-  data: { accountId: string; memberId: string; role: MemberRole },
-): Promise<Receipt> {
+export async function setMember(ports: Ports, context: RequestContext, data: SetMember['data']): Promise<Receipt> {
   const command = new SetMember(data, metaOf(ports, context, 'SetMember'));
   // A name that nobody has could be taken later, by anybody.
   if (!(await accountIn(ports, data.memberId)).registered) {
@@ -59,11 +53,9 @@ export async function setMember(
 }
 
 /** Ends a membership; whoever leaves by themselves also takes back having joined. */
-export async function removeMember(
-  ports: Ports,
-  context: RequestContext,
-  data: { accountId: string; memberId: string },
-): Promise<Receipt> {
+type Member = RemoveMember['data'];
+
+export async function removeMember(ports: Ports, context: RequestContext, data: Member): Promise<Receipt> {
   const { accountId, memberId } = data;
   const meta = metaOf(ports, context, 'RemoveMember');
   const removing = new RemoveMember(data, meta);

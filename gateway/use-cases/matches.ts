@@ -79,13 +79,10 @@ function repeatedProposal(
   { data: before, position }: { data: MatchProposed['data']; position: number },
   asked: Terms,
 ): Receipt {
-  const textOf = ({ game, seed, stakeCents, currency, bounty }: typeof before | Terms, agents: readonly string[]) =>
+  const textOf = ({ game, seed, stakeCents, currency, bounty, agents }: Terms) =>
     canonical({ game, seed, stakeCents, currency, agents, bounty: bounty ?? null });
-  const was = textOf(
-    before,
-    before.seats.map(({ agentId }) => agentId),
-  );
-  if (was !== textOf(asked, asked.agents)) {
+  const agents = before.seats.map(({ agentId }) => agentId);
+  if (textOf({ ...before, agents }) !== textOf(asked)) {
     throw new AgonError('COMMAND.KEY_REUSED', 'This Idempotency-Key was used before for another match.');
   }
   return { id: before.matchId, events: ['MatchProposed'], position, repeated: true };

@@ -25,11 +25,9 @@ type Ports = AskPorts & Pick<GatewayPorts, 'load' | 'database' | 'payments' | 'd
 const WAIT_MS = 15_000;
 const BEAT_MS = 10;
 
-export async function grantCredits(
-  ports: Ports,
-  context: RequestContext,
-  data: { accountId: string; amountCents: string; reason: string },
-): Promise<Receipt> {
+type Grant = Omit<GrantCredits['data'], 'currency'>;
+
+export async function grantCredits(ports: Ports, context: RequestContext, data: Grant): Promise<Receipt> {
   const meta = metaOf(ports, context, 'GrantCredits');
   await assertAccount(ports, data.accountId);
   return send(ports, data.accountId, new GrantCredits({ ...data, currency: 'PLAY' }, meta));
@@ -38,76 +36,49 @@ export async function grantCredits(
 const freeze = asks(FreezeWallet, ({ accountId }) => accountId);
 const unfreeze = asks(UnfreezeWallet, ({ accountId }) => accountId);
 
+type Freeze = Pick<FreezeWallet['data'], 'accountId' | 'reason'> & { readonly frozen: boolean };
+
 /** Stops or allows withdrawals from a wallet. Play goes on. */
-export const freezeWallet = (
-  ports: Ports,
-  context: RequestContext,
-  { frozen, ...data }: { accountId: string; frozen: boolean; reason: string },
-): Promise<Receipt> => (frozen ? freeze : unfreeze)(ports, context, data);
+export const freezeWallet = (ports: Ports, context: RequestContext, { frozen, ...data }: Freeze) =>
+  (frozen ? freeze : unfreeze)(ports, context, data);
 
 /** A cap that is left out is lifted. */
-export async function setBudget(
-  ports: Ports,
-  context: RequestContext,
-  data: {
-    accountId: string;
-    currency: string;
-    agentId?: string;
-    perRunCents?: string;
-    perDayCents?: string;
-    totalCents?: string;
-  },
-): Promise<Receipt> {
+export async function setBudget(ports: Ports, context: RequestContext, data: SetBudget['data']): Promise<Receipt> {
   const meta = metaOf(ports, context, 'SetBudget');
   await assertAccount(ports, data.accountId);
   return send(ports, data.accountId, new SetBudget(data, meta));
 }
 
 /** Opens a checkout. The wallet is credited when the provider has confirmed it. */
-export async function deposit(
-  ports: Ports,
-  context: RequestContext,
-  data: { accountId: string; amountCents: string; currency: string },
-): Promise<PaymentRow> {
+export async function deposit(ports: Ports, context: RequestContext, data: Amount): Promise<PaymentRow> {
   const { accountId, amountCents } = data;
-  const currency = real(data.currency);
-  return checkout(ports, context, accountId, {
-    kind: 'deposit',
-    amountCents,
-    currency,
-    clearingS: ports.depositClearingS,
-  });
+  const [currency, clearingS] = [real(data.currency), ports.depositClearingS];
+  return checkout(ports, context, accountId, { kind: 'deposit', amountCents, currency, clearingS });
 }
 
+type Amount = { readonly accountId: string; readonly amountCents: string; readonly currency: string };
 type Pack = { readonly accountId: string; readonly packId: string };
 
-export async function buyCredits(
-  ports: Ports,
-  context: RequestContext,
-  { accountId, packId }: Pack,
-): Promise<PaymentRow> {
+export async function buyCredits(ports: Ports, context: RequestContext, pack: Pack): Promise<PaymentRow> {
+  const { accountId, packId } = pack;
   const { creditCents, priceCents: amountCents } = packNamed(packId);
   const order = { kind: 'credits', packId, creditCents, amountCents, currency: OFFER_CURRENCY } as const;
   return checkout(ports, context, accountId, order);
 }
 
 /** With money that is in the wallet. */
-export async function buyCreditsFromWallet(
-  ports: Ports,
-  context: RequestContext,
-  { accountId, packId }: Pack,
-): Promise<Receipt> {
+export async function buyCreditsFromWallet(ports: Ports, context: RequestContext, pack: Pack): Promise<Receipt> {
+  const { accountId, packId } = pack;
   const { creditCents, priceCents: amountCents } = packNamed(packId);
   const meta = metaOf(ports, context, 'BuyCredits');
   const paid = { amountCents, currency: OFFER_CURRENCY };
   return send(ports, accountId, new BuyCredits({ accountId, packId, creditCents, paid }, meta));
 }
 
-export async function subscribe(
-  ports: Ports,
-  context: RequestContext,
-  { accountId, planId }: { accountId: string; planId: string },
-): Promise<PaymentRow> {
+type Plan = { readonly accountId: string; readonly planId: string };
+
+export async function subscribe(ports: Ports, context: RequestContext, plan: Plan): Promise<PaymentRow> {
+  const { accountId, planId } = plan;
   const { priceCents: amountCents } = planNamed(planId);
   if (amountCents === '0')
     throw new AgonError('PAYMENTS.FREE_PLAN', `The plan ${planId} costs nothing: end the other one.`);
@@ -130,12 +101,10 @@ export async function endPlan(ports: Ports, context: RequestContext, data: { acc
   return end(ports, context, data);
 }
 
+type Refund = Omit<RequestRefund['data'], 'requestId'>;
+
 /** Gives a payment, or a part of it, back the way it came. */
-export async function refundPayment(
-  ports: Ports,
-  context: RequestContext,
-  data: { accountId: string; paymentId: string; amountCents?: string; reason: string },
-): Promise<PaymentRow> {
+export async function refundPayment(ports: Ports, context: RequestContext, data: Refund): Promise<PaymentRow> {
   providerIn(ports);
   const meta = metaOf(ports, context, 'RequestRefund');
   const { paymentId } = data;
@@ -164,7 +133,7 @@ export async function openPayoutAccount(
 export async function withdraw(
   ports: Ports,
   context: RequestContext,
-  { currency, ...data }: { accountId: string; amountCents: string; currency: string },
+  { currency, ...data }: Amount,
 ): Promise<PaymentRow> {
   providerIn(ports);
   const meta = metaOf(ports, context, 'AskWithdrawal');
@@ -173,14 +142,11 @@ export async function withdraw(
   return settled(ports, withdrawalId, ['asked', 'requested']);
 }
 
+type Cancel = CancelWithdrawal['data'];
 const cancel = asks(CancelWithdrawal, ({ withdrawalId }) => withdrawalId);
 
 /** Stops a withdrawal that is not paid yet, and gives the money back. */
-export async function cancelWithdrawal(
-  ports: Ports,
-  context: RequestContext,
-  data: { accountId: string; withdrawalId: string; reason: string },
-): Promise<PaymentRow> {
+export async function cancelWithdrawal(ports: Ports, context: RequestContext, data: Cancel): Promise<PaymentRow> {
   const { id } = await cancel(ports, context, data);
   return settled(ports, id, ['asked', 'requested']);
 }

@@ -49,7 +49,7 @@ export const authorisationFaults: readonly Fault[] = [
   ...faultsOf('gateway/graphql/money.ts', 'gateway/access.int.spec.ts', [
     [
       "show somebody's wallet to everybody",
-      'assertMayRead(context, accountId);\n    const { state } =',
+      'assertMayRead(context, accountId);\n      const { state } =',
       'const { state } =',
     ],
   ]),
