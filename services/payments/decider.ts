@@ -1,8 +1,10 @@
-import { AgonError, type Decider } from '../kernel/index.js';
-import type { AskWithdrawal, CancelWithdrawal, PaymentCommand, RequestCheckout, RequestRefund } from './commands.js';
+import { AgonError, type CommandOf, type Decider } from '../kernel/index.js';
+import type * as commands from './commands.js';
 import type { PaymentEvent } from './events.js';
 import { failCheckout, left, takeNotice } from './notices.js';
 import { evolve, initial, isDisputed, maybePaid, type PaymentState, paymentOf, withdrawalOf } from './state.js';
+
+type PaymentCommand = CommandOf<typeof commands>;
 
 /** The smallest payment that providers take, and more than anybody should lose to a typing error. */
 const CHECKOUT_CENTS = { min: 100n, max: 100_000_00n } as const;
@@ -75,7 +77,7 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
   }
 }
 
-function requestCheckout({ data }: RequestCheckout, state: PaymentState): PaymentEvent[] {
+function requestCheckout({ data }: commands.RequestCheckout, state: PaymentState): PaymentEvent[] {
   if (state.payments[data.paymentId]) {
     throw new AgonError('PAYMENTS.EXISTS', `There is a payment ${data.paymentId} already.`);
   }
@@ -98,7 +100,7 @@ function assertNoPlan(accountId: string, { plan, payments }: PaymentState): void
 }
 
 /** What is on its way back already, and not yet heard of, cannot be given back again. */
-function requestRefund({ data }: RequestRefund, state: PaymentState): PaymentEvent[] {
+function requestRefund({ data }: commands.RequestRefund, state: PaymentState): PaymentEvent[] {
   const { accountId, paymentId, requestId, reason } = data;
   const payment = paymentOf(state, paymentId);
   if (payment.asked[requestId]) throw new AgonError('PAYMENTS.EXISTS', `There is a refund ${requestId} already.`);
@@ -129,7 +131,7 @@ function askedRefundOf(state: PaymentState, { paymentId, requestId }: { paymentI
   return asked;
 }
 
-function askWithdrawal({ data }: AskWithdrawal, state: PaymentState): PaymentEvent[] {
+function askWithdrawal({ data }: commands.AskWithdrawal, state: PaymentState): PaymentEvent[] {
   const { accountId, withdrawalId } = data;
   if (state.withdrawals[withdrawalId]) {
     throw new AgonError('PAYMENTS.EXISTS', `There is a withdrawal ${withdrawalId} already.`);
@@ -149,7 +151,7 @@ function askWithdrawal({ data }: AskWithdrawal, state: PaymentState): PaymentEve
 }
 
 /** Before its key was fixed nobody can have been asked to pay; afterwards the provider has to be asked whether it did. */
-function cancelWithdrawal({ data }: CancelWithdrawal, state: PaymentState): PaymentEvent[] {
+function cancelWithdrawal({ data }: commands.CancelWithdrawal, state: PaymentState): PaymentEvent[] {
   const { status, amountCents, currency } = withdrawalOf(state, data.withdrawalId);
   const ended = { ...data, amountCents, currency };
   if (status === 'asked') return [{ type: 'WithdrawalFailed', data: ended }];

@@ -1,6 +1,8 @@
-import { AgonError, type Decider } from '../kernel/index.js';
-import type { RefreshSession, SessionCommand } from './commands.js';
+import { AgonError, type CommandOf, type Decider } from '../kernel/index.js';
+import type * as commands from './commands.js';
 import type { Method, SessionEvent } from './events.js';
+
+type SessionCommand = CommandOf<typeof commands>;
 
 export interface Session {
   readonly accountId: string;
@@ -48,7 +50,7 @@ function decide(command: SessionCommand, state: SessionState): SessionEvent[] {
   return refresh(command, state);
 }
 
-function refresh({ data, meta }: RefreshSession, state: Session): SessionEvent[] {
+function refresh({ data, meta }: commands.RefreshSession, state: Session): SessionEvent[] {
   const { sessionId, accountId, tokenHash, nextHash } = data;
   if (state.ended || Date.parse(state.expiresAt) <= Date.parse(meta.time)) throw over();
   if (tokenHash === state.tokenHash) {

@@ -56,7 +56,7 @@ export const moneyFaults: readonly Fault[] = [
     ['audit no wrong place', 'return there === sum ? []', 'return sum === sum ? []'],
   ]),
   ...faultsOf('services/payments/commands.ts', 'services/payments/payments.spec.ts', [
-    ['let an operator say that something was paid', "allow: (actor) => actor.role === 'system',", 'allow: isStaff,'],
+    ['let an operator say that something was paid', 'commandsOn(stream, isSystem)', 'commandsOn(stream, isStaff)'],
   ]),
   ...faultsOf('services/payments/notices.ts', 'services/payments/payments.spec.ts', [
     ['credit a payment twice', "if (status === 'received') return [];", ''],
