@@ -43,6 +43,8 @@ const subscription = z.object({
   status: planStatus,
 });
 
+const payoutAccount = { accountId: slug, payoutAccountId: providerId, enabled: z.boolean(), asOfS };
+const planPayment = { accountId: slug, planId: ofOffer, invoiceId: providerId, ...price };
 const planClaim = {
   accountId: slug,
   planId: ofOffer,
@@ -59,13 +61,7 @@ export const notice = z.discriminatedUnion('kind', [
   refund,
   dispute,
   subscription.extend({ kind: z.literal('plan') }),
-  z.object({
-    kind: z.literal('plan-paid'),
-    accountId: slug,
-    planId: ofOffer,
-    invoiceId: providerId,
-    ...price,
-  }),
+  z.object({ kind: z.literal('plan-paid'), ...planPayment }),
   /** A refund or a dispute of what was paid for a plan; it stands until it fails or is won. */
   z.object({ kind: z.literal('plan-claim'), ...planClaim, stands: z.boolean() }),
   /** A transfer was taken back: so much of it in all, up to now. */
@@ -76,13 +72,7 @@ export const notice = z.discriminatedUnion('kind', [
     transferId: providerId,
     ...price,
   }),
-  z.object({
-    kind: z.literal('payout-account'),
-    accountId: slug,
-    payoutAccountId: providerId,
-    enabled: z.boolean(),
-    asOfS,
-  }),
+  z.object({ kind: z.literal('payout-account'), ...payoutAccount }),
 ]);
 
 const askedRefund = { ...payment, requestId: z.uuid() };
@@ -128,7 +118,7 @@ export const paymentEvents = defineEvents('payments', {
   },
   /** News of a subscription that is not the plan: an older one, or one that nothing was paid for yet. */
   PlanNoted: { version: 1, schema: subscription },
-  PlanPaid: version1({ accountId: slug, planId: ofOffer, invoiceId: providerId, ...price }),
+  PlanPaid: version1(planPayment),
   /** The plan itself follows its subscription, not this. */
   PlanPaymentTaken: version1(planClaim),
   PlanPaymentReturned: version1({ ...planClaim, returnedCents: cents }),
@@ -137,7 +127,7 @@ export const paymentEvents = defineEvents('payments', {
   PayoutAccountRequested: version1({ accountId: slug }),
   PayoutAccountRefused: version1({ accountId: slug, reason: because }),
   PayoutAccountOpened: version1({ accountId: slug, payoutAccountId: providerId }),
-  PayoutAccountChanged: version1({ accountId: slug, payoutAccountId: providerId, enabled: z.boolean(), asOfS }),
+  PayoutAccountChanged: version1(payoutAccount),
   WithdrawalAsked: version1(withdrawal),
   WithdrawalRefused: version1({ ...withdrawal, reason: because, availableCents: cents }),
   /** The money is held and the key of the transfer fixed: from here on, the provider may have been asked to pay. */
