@@ -118,16 +118,12 @@ function bought(state: WalletState, { creditCents, paid }: Of<'CreditsBought'>):
 function held(state: WalletState, data: Of<'FundsHeld'>): WalletState {
   const { holdId, currency, purpose, expiresAt, budgetDay } = data;
   const amountCents = BigInt(data.amountCents);
-  const { purse, taken } = take(
-    purseOf(state, currency),
-    amountCents,
-    purpose.kind === 'withdrawal' ? 'free' : 'locked',
-  );
+  const order = purpose.kind === 'withdrawal' ? 'free' : 'locked';
+  const { purse, taken } = take(purseOf(state, currency), amountCents, order);
   const spent = budgetDay === undefined ? undefined : spend(state.budgets, data, budgetDay, amountCents);
   const hold: Hold = { holdId, amountCents, currency, purpose, expiresAt, taken, counted: spent?.counted };
   return {
-    ...state,
-    purses: { ...state.purses, [currency]: purse },
+    ...withPurse(state, currency, purse),
     holds: [...state.holds, hold],
     budgets: spent?.budgets ?? state.budgets,
   };
@@ -231,9 +227,9 @@ function answer(command: WalletCommand, state: WalletState): WalletEvent[] {
     case 'ReverseSettlement':
       return reverse(command, state);
     case 'FreezeWallet':
-      return freeze(command, state);
+      return state.freezes.includes(freezeKey(command.data)) ? [] : [{ type: 'WalletFrozen', data: command.data }];
     case 'UnfreezeWallet':
-      return unfreeze(command, state);
+      return state.freezes.includes(freezeKey(command.data)) ? [{ type: 'WalletUnfrozen', data: command.data }] : [];
     case 'SetBudget':
       return [{ type: 'BudgetSet', data: command.data }];
   }
@@ -277,9 +273,7 @@ function holdFunds({ data, meta }: commands.HoldFunds, state: WalletState): Wall
   const purse = purseOf(state, currency);
   const available = purse.availableCents;
   if (purse.owedCents > 0n) return refuse('owed', available);
-  if (available < amountCents) {
-    return refuse('insufficient', available);
-  }
+  if (available < amountCents) return refuse('insufficient', available);
   if (purpose.kind === 'withdrawal') {
     const why = withheld(state);
     if (why) return refuse(why, 0n);
@@ -344,14 +338,6 @@ function reverse({ data }: commands.ReverseSettlement, state: WalletState): Wall
 /** How much of an amount is not there. */
 function missing({ availableCents }: Purse, amountCents: bigint): string {
   return amountCents > availableCents ? (amountCents - availableCents).toString() : '0';
-}
-
-function freeze({ data }: commands.FreezeWallet, state: WalletState): WalletEvent[] {
-  return state.freezes.includes(freezeKey(data)) ? [] : [{ type: 'WalletFrozen', data }];
-}
-
-function unfreeze({ data }: commands.UnfreezeWallet, state: WalletState): WalletEvent[] {
-  return state.freezes.includes(freezeKey(data)) ? [{ type: 'WalletUnfrozen', data }] : [];
 }
 
 const freezeKey = ({ matchId = '', disputeId = '' }: Of<'WalletFrozen'>) => `${matchId}:${disputeId}`;

@@ -22,7 +22,7 @@ export const moneyFaults: readonly Fault[] = [
     ['withdraw winnings before their window is over', 'until === null || until > nowIso', 'until === null'],
   ]),
   ...faultsOf('services/wallet/decider.ts', 'services/wallet/wallet.spec.ts', [
-    ['allow an overdraft', 'if (available < amountCents) {', 'if (available < 0n) {'],
+    ['allow an overdraft', 'if (available < amountCents) return', 'if (available < 0n) return'],
     ['end a hold twice', 'return { ...without(state, holdId), posted:', 'return { ...state, posted:'],
     ['withdraw what may only be played', "purpose.kind === 'withdrawal' ? 'free' : 'locked'", "'free'"],
     ['let a frozen wallet pay out', "return state.freezes.length > 0 ? 'frozen' : undefined;", 'return undefined;'],
