@@ -306,7 +306,7 @@ export function columnsOf(table: AnyTable, rows: readonly object[]): string[] {
 }
 
 /** Rows as the lines that COPY reads: the cheapest way in, for PostgreSQL and for us. */
-export function linesOf(table: AnyTable, rows: readonly object[]): Buffer {
+function linesOf(table: AnyTable, rows: readonly object[]): Buffer {
   const columns = propertiesOf(table).map(([property, type]) => [property, lineWriters[type]] as const);
   let text = '';
   for (const row of rows) {

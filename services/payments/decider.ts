@@ -24,14 +24,10 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
       return takeNotice(command.data.notice, state);
     case 'RequestRefund':
       return requestRefund(command, state);
-    case 'RecordRefund': {
-      const { status } = askedRefundOf(state, command.data);
-      return status === 'requested' ? [{ type: 'RefundMade', data: command.data }] : [];
-    }
-    case 'RefuseRefund': {
-      const { status } = askedRefundOf(state, command.data);
-      return status === 'requested' ? [{ type: 'RefundRefused', data: command.data }] : [];
-    }
+    case 'RecordRefund':
+      return isRefundOpen(state, command.data) ? [{ type: 'RefundMade', data: command.data }] : [];
+    case 'RefuseRefund':
+      return isRefundOpen(state, command.data) ? [{ type: 'RefundRefused', data: command.data }] : [];
     case 'EndPlan': {
       const { accountId } = command.data;
       if (!state.plan || state.plan.status === 'ended') return [];
@@ -66,7 +62,7 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
         : [];
     }
     case 'RecordTransfer':
-      return recordTransfer(command.data, state);
+      return recordTransfer(command, state);
     case 'CancelWithdrawal':
       return cancelWithdrawal(command, state);
     case 'FailWithdrawal': {
@@ -125,10 +121,10 @@ function requestRefund({ data }: commands.RequestRefund, state: PaymentState): P
   return [{ type: 'RefundRequested', data: { ...asked, chargeId, idempotencyKey, reason } }];
 }
 
-function askedRefundOf(state: PaymentState, { paymentId, requestId }: { paymentId: string; requestId: string }) {
+function isRefundOpen(state: PaymentState, { paymentId, requestId }: { paymentId: string; requestId: string }) {
   const asked = paymentOf(state, paymentId).asked[requestId];
   if (!asked) throw new AgonError('PAYMENTS.UNKNOWN', `There is no refund ${requestId} of payment ${paymentId}.`);
-  return asked;
+  return asked.status === 'requested';
 }
 
 function askWithdrawal({ data }: commands.AskWithdrawal, state: PaymentState): PaymentEvent[] {
@@ -160,10 +156,8 @@ function cancelWithdrawal({ data }: commands.CancelWithdrawal, state: PaymentSta
   throw new AgonError('PAYMENTS.NOT_CANCELLABLE', `Withdrawal ${data.withdrawalId} is ${status}.`);
 }
 
-function recordTransfer(
-  { accountId, withdrawalId, transferId }: { accountId: string; withdrawalId: string; transferId: string },
-  state: PaymentState,
-): PaymentEvent[] {
+function recordTransfer({ data }: commands.RecordTransfer, state: PaymentState): PaymentEvent[] {
+  const { accountId, withdrawalId, transferId } = data;
   const withdrawal = withdrawalOf(state, withdrawalId);
   const { amountCents, currency, status } = withdrawal;
   if (maybePaid(withdrawal)) {
