@@ -81,17 +81,13 @@ export async function playedHistory(matches = 24): Promise<readonly RecordedEven
   let seen = 0;
   const react = async () => {
     const policies = contexts.flatMap((context) => context.policies ?? []) as Policy[];
-    for (
-      let page = await store.readAll({ after: seen });
-      page.length > 0;
-      page = await store.readAll({ after: seen })
-    ) {
-      for (const event of page) {
-        for (const policy of policies.filter(({ types }) => types.includes(event.type))) {
-          for (const command of policy.react(event)) await handle(contextOf(command), command);
-        }
-        seen = event.position;
+    for (;;) {
+      const [event] = await store.readAll({ after: seen, limit: 1 });
+      if (!event) return;
+      for (const policy of policies.filter(({ types }) => types.includes(event.type))) {
+        for (const command of policy.react(event)) await handle(contextOf(command), command);
       }
+      seen = event.position;
     }
   };
   const contextOf = (command: Command) =>
@@ -164,15 +160,8 @@ export function reversalOf(settled: RecordedEvent, type: 'MatchVoided' | 'MatchR
   const parties = (seats as { agentId: string; accountId: string }[]).map(({ agentId, accountId }) => {
     return { agentId, accountId };
   });
-  const voided = {
-    matchId,
-    game,
-    stakeCents,
-    currency,
-    seats: parties,
-    reason: 'operator',
-    detail: 'It counts no more.',
-  };
+  const why = { reason: 'operator', detail: 'It counts no more.' };
+  const voided = { matchId, game, stakeCents, currency, seats: parties, ...why };
   return {
     ...settled,
     id: derivedId(settled.id, type),

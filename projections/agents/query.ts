@@ -2,10 +2,7 @@ import type { DataSource } from 'typeorm';
 import { type Page, type PageRequest, pageOf, pagesOf, select } from '../engine/page.js';
 import { type AccountRow, type AgentRow, accounts, agents, type VersionRow, versions } from './table.js';
 
-export const listAgents = (
-  db: DataSource,
-  request: PageRequest & { ownerId?: string | undefined },
-): Promise<Page<AgentRow>> =>
+export const listAgents = (db: DataSource, request: PageRequest & { ownerId?: string | undefined }) =>
   pageOf(db, agents, request, {
     order: ['agentId'],
     ...(request.ownerId === undefined ? {} : { where: ['owner_id = $1'], values: [request.ownerId] }),

@@ -2,7 +2,7 @@ import { env } from 'node:process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
-import type { ArenaCommand } from '../../services/arena/commands.js';
+import type { ArenaCommand } from '../../services/arena/decider.js';
 import {
   arena,
   ClaimMatch,
@@ -24,7 +24,7 @@ import {
   type RecordedEvent,
   SYSTEM,
 } from '../../services/kernel/index.js';
-import type { WalletCommand } from '../../services/wallet/commands.js';
+import type { WalletCommand } from '../../services/wallet/decider.js';
 import {
   BuyCredits,
   ClawBackFunds,

@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
 import { type Page, type PageRequest, pageOf, select } from '../engine/page.js';
-import { type BalanceRow, balances, type PostingRow, postings } from './table.js';
+import { type BalanceRow, balances, postings } from './table.js';
 
 /** Ledger accounts, in order of name and currency. */
 export const listBalances = (db: DataSource, request: PageRequest): Promise<Page<BalanceRow>> =>
@@ -22,10 +22,7 @@ export async function trialBalance(db: DataSource): Promise<BalanceRow[]> {
 }
 
 /** What happened to a player's money, oldest first. An event touches an account once in a currency. */
-export const statementOf = (
-  db: DataSource,
-  request: PageRequest & { accountId: string; currency: string },
-): Promise<Page<PostingRow>> =>
+export const statementOf = (db: DataSource, request: PageRequest & { accountId: string; currency: string }) =>
   pageOf(db, postings, request, {
     order: ['position'],
     where: ['account = $1', 'currency = $2'],

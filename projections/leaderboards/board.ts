@@ -1,4 +1,4 @@
-import { eloAfter, INITIAL_RATING } from './elo.js';
+import { eloAfter, INITIAL_RATING, pairScore } from './elo.js';
 import {
   type Evidence,
   estimate,
@@ -37,9 +37,6 @@ export const unrated = (season: string, game: string, agentId: string): RatingRo
   lastMatchId: '',
   updatedAt: '',
 });
-
-/** Between two seats, from the first one's side. */
-export const pairScore = (mine: number, theirs: number): number => (mine > theirs ? 1 : mine < theirs ? 0 : 0.5);
 
 /**
  * The standings of a match's seats after it. Seats are compared pair by pair by their scores; each seat's pairs count

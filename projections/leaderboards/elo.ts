@@ -7,6 +7,9 @@ export const kFactor = (gamesPlayed: number): number => (gamesPlayed < PROVISION
 /** The score that a player of this rating is expected to make against that one, 0 to 1. */
 export const expectedScore = (rating: number, opponent: number): number => 1 / (1 + 10 ** ((opponent - rating) / 400));
 
+/** Between two seats, from the first one's side. */
+export const pairScore = (mine: number, theirs: number): number => (mine > theirs ? 1 : mine < theirs ? 0 : 0.5);
+
 interface Player {
   readonly rating: number;
   readonly games: number;
@@ -23,8 +26,7 @@ export function eloAfter(players: readonly Player[], scores: readonly number[]):
     let change = 0;
     players.forEach((opponent, other) => {
       if (other === seat) return;
-      const [mine, theirs] = [scores[seat] ?? 0, scores[other] ?? 0];
-      const score = mine > theirs ? 1 : mine < theirs ? 0 : 0.5;
+      const score = pairScore(scores[seat] ?? 0, scores[other] ?? 0);
       change += score - expectedScore(player.rating, opponent.rating);
     });
     return player.rating + (kFactor(player.games) * change) / (players.length - 1);

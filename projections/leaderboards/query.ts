@@ -104,11 +104,8 @@ export async function standingsOf(
   at: string,
 ): Promise<Standing[]> {
   const ids = ranked.map(({ agentId }) => agentId);
-  const rows = await select(db, ratings, 'WHERE season = $1 AND game = $2 AND agent_id = ANY($3::text[])', [
-    season,
-    game,
-    ids,
-  ]);
+  const these = 'WHERE season = $1 AND game = $2 AND agent_id = ANY($3::text[])';
+  const rows = await select(db, ratings, these, [season, game, ids]);
   return ranked.flatMap(({ agentId, rank: place }) => {
     const row = rows.find((each) => each.agentId === agentId);
     return row ? [standing(row, place, at)] : [];
@@ -142,12 +139,8 @@ export const historyCursor = (position: string): string =>
   cursorOf(ratingHistory, NEWEST, { position: BigInt(position) });
 
 /** How a rating came about, newest match first. */
-export const ratingHistoryOf = (
-  db: DataSource,
-  board: BoardRequest,
-  agentId: string,
-  request: PageRequest,
-): Promise<Page<RatingChangeRow>> => pageOf(db, ratingHistory, request, { ...NEWEST, ...onBoard(board, agentId) });
+export const ratingHistoryOf = (db: DataSource, board: BoardRequest, agentId: string, request: PageRequest) =>
+  pageOf(db, ratingHistory, request, { ...NEWEST, ...onBoard(board, agentId) });
 
 /** Of several agents at once. */
 export const historyPagesOf = (
@@ -155,35 +148,28 @@ export const historyPagesOf = (
   board: BoardRequest,
   agentIds: readonly string[],
   request: PageRequest,
-): Promise<Map<string, Page<RatingChangeRow>>> =>
+) =>
   pagesOf(db, ratingHistory, { keys: agentIds, on: 'agent_id = parent.key' }, request, {
     ...NEWEST,
     ...onBoard(board),
   });
 
-/** A moment of the past; by its position where that is given, since many events can share a time. */
-interface PastMoment {
-  readonly position?: number;
-  readonly at: string;
-}
-
-/** How an agent stood after a position of the log, or at a moment; undefined before its first match. */
+/**
+ * How an agent stood at a moment, or after a position of the log where that is given, since many events can share a time;
+ * undefined before its first match.
+ */
 export async function ratingAt(
   db: DataSource,
   { game, season = ALL_TIME }: BoardRequest,
   agentId: string,
-  { position, at }: PastMoment,
+  { position, at }: { readonly position?: number; readonly at: string },
 ): Promise<(RatingChangeRow & { readonly confidence: GlickoStanding }) | undefined> {
   if (Number.isNaN(Date.parse(at))) {
     throw new AgonError('QUERY.BAD_TIME', `"${at}" is not a time. Write it as 2026-01-31T12:00:00Z.`);
   }
   const [condition, value] = position === undefined ? ['at <= $4', at] : ['position <= $4', position];
-  const [row] = await select(
-    db,
-    ratingHistory,
-    `WHERE season = $1 AND game = $2 AND agent_id = $3 AND ${condition} ORDER BY position DESC LIMIT 1`,
-    [season, game, agentId, value],
-  );
+  const last = `WHERE season = $1 AND game = $2 AND agent_id = $3 AND ${condition} ORDER BY position DESC LIMIT 1`;
+  const [row] = await select(db, ratingHistory, last, [season, game, agentId, value]);
   return row && { ...row, confidence: glickoAt(row, at) };
 }
 
@@ -210,8 +196,7 @@ export const headToHeadPage = (
   board: BoardRequest,
   agentId: string | undefined,
   request: PageRequest,
-): Promise<Page<HeadToHeadRow>> =>
-  pageOf(db, headToHead, request, { order: ['agentId', 'opponentId'], ...onBoard(board, agentId) });
+) => pageOf(db, headToHead, request, { order: ['agentId', 'opponentId'], ...onBoard(board, agentId) });
 
 /** Results as the Bradley-Terry model takes them: each pair once, and all of them, since strengths depend on everybody's. */
 export async function pairingsOf(

@@ -1,7 +1,8 @@
 import type { ArenaEvent } from '../../services/arena/index.js';
 import { type RowRef, rowRef } from '../engine/table.js';
 import { defineView, type Rows } from '../engine/view.js';
-import { afterMatch, changeRow, pairScore, seasonOf, unrated } from './board.js';
+import { afterMatch, changeRow, seasonOf, unrated } from './board.js';
+import { pairScore } from './elo.js';
 import {
   ALL_TIME,
   type HeadToHeadRow,

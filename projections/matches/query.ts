@@ -34,11 +34,7 @@ export const listMatches = (db: DataSource, filter: MatchFilter): Promise<Page<M
   });
 
 /** Those in which an agent sits, newest first, of several agents at once. */
-export const matchPagesOf = (
-  db: DataSource,
-  agentIds: readonly string[],
-  filter: Omit<MatchFilter, 'agentId'>,
-): Promise<Map<string, Page<MatchRow>>> =>
+export const matchPagesOf = (db: DataSource, agentIds: readonly string[], filter: Omit<MatchFilter, 'agentId'>) =>
   pagesOf(db, matches, { keys: agentIds, on: 'seat.agent_id = parent.key' }, filter, {
     ...NEWEST,
     ...conditions(filter),
@@ -49,10 +45,7 @@ export const matchPagesOf = (
 export const openStatuses = ['proposed', 'ready', 'playing'] as const satisfies readonly MatchStatus[];
 
 /** Matches that are not over, in the order in which they were proposed. */
-export const listOpenMatches = (
-  db: DataSource,
-  request: PageRequest & { statuses?: readonly string[] },
-): Promise<Page<MatchRow>> =>
+export const listOpenMatches = (db: DataSource, request: PageRequest & { statuses?: readonly string[] }) =>
   pageOf(db, matches, request, {
     order: ['position'],
     // The first condition is that of the index: all others are over, and there are ever more of them.
@@ -80,11 +73,7 @@ export const matchesById = (db: DataSource, matchIds: readonly string[]): Promis
 export const turnsOf = (db: DataSource, matchIds: readonly string[]): Promise<TurnRow[]> =>
   select(db, turns, 'WHERE match_id = ANY($1) ORDER BY match_id, turn', [matchIds]);
 
-export const turnPagesOf = (
-  db: DataSource,
-  matchIds: readonly string[],
-  request: PageRequest,
-): Promise<Map<string, Page<TurnRow>>> =>
+export const turnPagesOf = (db: DataSource, matchIds: readonly string[], request: PageRequest) =>
   pagesOf(db, turns, { keys: matchIds, on: 'match_id = parent.key' }, request, { order: ['turn'] });
 
 /** How many matches since this day (UTC) began an account has a seat in, or several. */

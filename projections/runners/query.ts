@@ -13,9 +13,5 @@ export const leasesOn = (db: DataSource, matchIds: readonly string[]): Promise<L
   select(db, leases, 'WHERE match_id = ANY($1)', [matchIds]);
 
 /** What these runners have in hand. */
-export const leasePagesOf = (
-  db: DataSource,
-  runnerIds: readonly string[],
-  request: PageRequest,
-): Promise<Map<string, Page<LeaseRow>>> =>
+export const leasePagesOf = (db: DataSource, runnerIds: readonly string[], request: PageRequest) =>
   pagesOf(db, leases, { keys: runnerIds, on: 'runner_id = parent.key' }, request, { order: ['matchId'] });

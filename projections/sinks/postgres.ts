@@ -58,10 +58,9 @@ export class PostgresSink implements RebuildingSink {
 
   async load(table: AnyTable, keys: readonly RowKey[]): Promise<readonly object[]> {
     if (keys.length === 0) return [];
-    const { columns, arrays } = keyArrays(table);
-    const on = columns.map((column) => `t.${column} = k.${column}`).join(' AND ');
+    const { some, on } = keysGiven(table);
     const rows = await this.query(
-      `SELECT t.* FROM unnest(${arrays}) AS k(${columns.join(', ')}) JOIN ${this.named(table)} t ON ${on}`,
+      `SELECT t.* FROM ${some} JOIN ${this.schema}.${table.name} t ON ${on}`,
       byColumn(table, keys),
     );
     return rows.map((row) => fromDatabase(table, row));
@@ -108,14 +107,13 @@ export class PostgresSink implements RebuildingSink {
 
   async rows<Row extends object>(table: Table<Row>): Promise<readonly Row[]> {
     const order = table.key.map((property) => columnName(property)).join(', ');
-    const rows = await this.query(`SELECT * FROM ${this.named(table)} ORDER BY ${order}`);
+    const rows = await this.query(`SELECT * FROM ${this.schema}.${table.name} ORDER BY ${order}`);
     return rows.map((row) => fromDatabase(table, row) as Row);
   }
 
   async letters(view: View): Promise<readonly BuriedEvent[]> {
-    const rows = await this.query(`SELECT * FROM ${this.schema}.dead_letters WHERE view = $1 ORDER BY position`, [
-      view.name,
-    ]);
+    const all = `SELECT * FROM ${this.schema}.dead_letters WHERE view = $1 ORDER BY position`;
+    const rows = await this.query(all, [view.name]);
     return rows.map((row) => ({
       group: `projection.${view.name}`,
       position: Number(row.position),
@@ -178,10 +176,6 @@ export class PostgresSink implements RebuildingSink {
   async abandon(view: View): Promise<void> {
     await this.query(`DROP SCHEMA IF EXISTS ${schemaOf(view)} CASCADE`);
     await this.query('DELETE FROM public.builds WHERE view = $1', [view.name]);
-  }
-
-  private named(table: AnyTable): string {
-    return `${this.schema}.${table.name}`;
   }
 
   /** Names without a schema mean this sink's own, also in what triggers do. */
@@ -256,18 +250,20 @@ const letterValues = (view: View, { position, eventId, type, version, code, mess
 
 const propertiesOf = (table: AnyTable) => Object.entries(table.columns);
 
-function keyArrays(table: AnyTable): { columns: string[]; arrays: string } {
+/** Keys as a table of their own, and what makes a row of `t` one of theirs. */
+function keysGiven(table: AnyTable): { some: string; on: string } {
   const columns = table.key.map((property) => columnName(property));
-  return { columns, arrays: table.key.map((property, i) => `$${i + 1}::${table.columns[property]}[]`).join(', ') };
+  const arrays = table.key.map((property, i) => `$${i + 1}::${table.columns[property]}[]`);
+  const on = columns.map((column) => `t.${column} = k.${column}`).join(' AND ');
+  return { some: `unnest(${arrays.join(', ')}) AS k(${columns.join(', ')})`, on };
 }
 
 const byColumn = (table: AnyTable, keys: readonly RowKey[]) =>
   table.key.map((_property, i) => keys.map((key) => key[i]));
 
 function deletion(table: AnyTable): string {
-  const { columns, arrays } = keyArrays(table);
-  const on = columns.map((column) => `t.${column} = k.${column}`).join(' AND ');
-  return `DELETE FROM ${table.name} t USING unnest(${arrays}) AS k(${columns.join(', ')}) WHERE ${on}`;
+  const { some, on } = keysGiven(table);
+  return `DELETE FROM ${table.name} t USING ${some} WHERE ${on}`;
 }
 
 /** The statement that the hot path stands on: any number of rows in one, whatever table it is. */
@@ -310,7 +306,7 @@ export function columnsOf(table: AnyTable, rows: readonly object[]): string[] {
 }
 
 /** Rows as the lines that COPY reads: the cheapest way in, for PostgreSQL and for us. */
-export function linesOf(table: AnyTable, rows: readonly object[]): Buffer {
+function linesOf(table: AnyTable, rows: readonly object[]): Buffer {
   const columns = propertiesOf(table).map(([property, type]) => [property, lineWriters[type]] as const);
   let text = '';
   for (const row of rows) {

@@ -34,6 +34,16 @@ const row = (player: string, round: number, change: Partial<ScoreRow> = {}): Sco
   at: '2026-01-01T00:00:00.123Z',
   ...change,
 });
+const letterAt = (position: number) => ({
+  group: 'projection.contract',
+  position,
+  eventId: 'e',
+  type: 'T',
+  version: 1,
+  code: 'X',
+  message: 'x',
+  attempts: 1,
+});
 type Changes = ReadonlyMap<AnyTable, readonly object[]>;
 const changes = (...rows: ScoreRow[]) => new Map([[scores, rows]]);
 
@@ -297,16 +307,7 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
     });
 
     it('keeps dead letters with the commit they came with', async () => {
-      const letter = {
-        group: 'projection.contract',
-        position: 3,
-        eventId: 'e',
-        type: 'T',
-        version: 9,
-        code: 'EVENT.FUTURE_VERSION',
-        message: "It's \u0000 odd.",
-        attempts: 1,
-      };
+      const letter = { ...letterAt(3), version: 9, code: 'EVENT.FUTURE_VERSION', message: "It's \u0000 odd." };
       await commit(sink, 0, 5, changes(row('a', 1)), { letters: [letter] });
       await expect(commit(sink, 0, 9, new Map(), { letters: [{ ...letter, position: 8 }] })).rejects.toThrow();
       expect(await sink.letters(view)).toMatchObject([{ position: 3, code: 'EVENT.FUTURE_VERSION', version: 9 }]);
@@ -350,18 +351,8 @@ export function sinkContract(name: string, open: () => Promise<RebuildingSink>):
     });
 
     it('takes the dead letters of a build with its rows', async () => {
-      const letter = (position: number) => ({
-        group: 'projection.contract',
-        position,
-        eventId: 'e',
-        type: 'T',
-        version: 1,
-        code: 'X',
-        message: 'x',
-        attempts: 1,
-      });
-      await commit(sink, 0, 2, new Map(), { letters: [letter(1), letter(2)] });
-      await commit(await sink.beside(view), 0, 2, new Map(), { letters: [letter(2)] });
+      await commit(sink, 0, 2, new Map(), { letters: [letterAt(1), letterAt(2)] });
+      await commit(await sink.beside(view), 0, 2, new Map(), { letters: [letterAt(2)] });
       await sink.swap(view);
       expect((await sink.letters(view)).map(({ position }) => position)).toEqual([2]);
     });

@@ -3,8 +3,10 @@ import {
   type Actor,
   actsFor,
   chosen,
+  commandsOn,
   defineCommand,
   isStaff,
+  isSystem,
   type MemberRole,
   notChosen,
   slug,
@@ -15,7 +17,10 @@ import { accountEvents, apiKeyId, factor, memberRole, scopes, secretHash } from 
 
 const { specs } = accountEvents;
 const stream = (data: { accountId: string }) => `account-${data.accountId}`;
-const itself = (actor: Actor, data: { accountId: string }) => actsFor(actor, data.accountId, 'owner');
+const byItself = commandsOn(stream, (actor, { accountId }) => actsFor(actor, accountId, 'owner'));
+const byOperator = commandsOn(stream, (actor, { accountId }) => actsFor(actor, accountId, 'operator'));
+const byMember = commandsOn(stream, (actor, { accountId }) => actsFor(actor, accountId));
+const bySystem = commandsOn(stream, isSystem);
 
 /** The organisation whose operators, auditors and admins run this arena. */
 export const STAFF = 'staff';
@@ -27,12 +32,7 @@ const newAccount = {
   displayName: chosen('title', z.string().trim().pipe(text(80, 1))),
 };
 
-export class RegisterOwner extends defineCommand({
-  type: 'RegisterOwner',
-  data: z.object(newAccount),
-  stream,
-  allow: (actor, data) => actsFor(actor, data.accountId),
-}) {}
+export class RegisterOwner extends byMember('RegisterOwner', z.object(newAccount)) {}
 
 /** An account that several people act for. Whoever founds it owns it. */
 export class RegisterOrganisation extends defineCommand({
@@ -64,82 +64,29 @@ export class IssueApiKey extends defineCommand({
   allow: (actor, data) => (data.scopes.includes('log') ? isStaff(actor) : actsFor(actor, data.accountId, 'operator')),
 }) {}
 
-export class RevokeApiKey extends defineCommand({
-  type: 'RevokeApiKey',
-  data: z.object({
+export class RevokeApiKey extends byOperator(
+  'RevokeApiKey',
+  z.object({
     accountId: slug,
     keyId: apiKeyId,
     reason: notChosen('is shown to the account and to staff alone', text(200)),
   }),
-  stream,
-  allow: (actor, data) => actsFor(actor, data.accountId, 'operator'),
-}) {}
+) {}
 
 /** Lets somebody sign in to an account, which is registered with it if need be. */
-export class EnrolPerson extends defineCommand({
-  type: 'EnrolPerson',
-  data: specs.PersonEnrolled.schema,
-  stream,
-  allow: itself,
-}) {}
-
-export class ChangePassword extends defineCommand({
-  type: 'ChangePassword',
-  data: specs.PasswordChanged.schema,
-  stream,
-  allow: itself,
-}) {}
-
-export class EnableTotp extends defineCommand({
-  type: 'EnableTotp',
-  data: specs.TotpEnabled.schema,
-  stream,
-  allow: itself,
-}) {}
-
-export class DisableTotp extends defineCommand({
-  type: 'DisableTotp',
-  data: specs.TotpDisabled.schema,
-  stream,
-  allow: itself,
-}) {}
-
-export class LinkIdentity extends defineCommand({
-  type: 'LinkIdentity',
-  data: specs.IdentityLinked.schema,
-  stream,
-  allow: itself,
-}) {}
-
-export class UnlinkIdentity extends defineCommand({
-  type: 'UnlinkIdentity',
-  data: specs.IdentityUnlinked.schema,
-  stream,
-  allow: itself,
-}) {}
-
-export class RefuseSignIn extends defineCommand({
-  type: 'RefuseSignIn',
-  data: z.object({ accountId: slug, factor }),
-  stream,
-  allow: (actor) => actor.role === 'system',
-}) {}
+export class EnrolPerson extends byItself('EnrolPerson', specs.PersonEnrolled.schema) {}
+export class ChangePassword extends byItself('ChangePassword', specs.PasswordChanged.schema) {}
+export class EnableTotp extends byItself('EnableTotp', specs.TotpEnabled.schema) {}
+export class DisableTotp extends byItself('DisableTotp', specs.TotpDisabled.schema) {}
+export class LinkIdentity extends byItself('LinkIdentity', specs.IdentityLinked.schema) {}
+export class UnlinkIdentity extends byItself('UnlinkIdentity', specs.IdentityUnlinked.schema) {}
+export class RefuseSignIn extends bySystem('RefuseSignIn', z.object({ accountId: slug, factor })) {}
 
 /** Signs out everywhere. */
-export class EndSessions extends defineCommand({
-  type: 'EndSessions',
-  data: specs.SessionsEnded.schema,
-  stream,
-  allow: itself,
-}) {}
+export class EndSessions extends byItself('EndSessions', specs.SessionsEnded.schema) {}
 
 /** What is personal is destroyed before this is said. */
-export class ErasePerson extends defineCommand({
-  type: 'ErasePerson',
-  data: specs.PersonErased.schema,
-  stream,
-  allow: itself,
-}) {}
+export class ErasePerson extends byItself('ErasePerson', specs.PersonErased.schema) {}
 
 /** Among staff only admins and the machine itself appoint: whoever operates the arena does not make more operators. */
 export const appointsStaff = ({ id, role }: Actor): boolean => role === 'admin' || role === 'system' || id === MACHINE;
@@ -170,35 +117,5 @@ export class RemoveMember extends defineCommand({
 }) {}
 
 /** A membership takes effect when both have said so, in whatever order: nobody is made a member unasked. */
-export class JoinOrganisation extends defineCommand({
-  type: 'JoinOrganisation',
-  data: specs.OrganisationJoined.schema,
-  stream,
-  allow: itself,
-}) {}
-
-export class LeaveOrganisation extends defineCommand({
-  type: 'LeaveOrganisation',
-  data: specs.OrganisationLeft.schema,
-  stream,
-  allow: itself,
-}) {}
-
-export type AccountCommand =
-  | RegisterOwner
-  | RegisterOrganisation
-  | IssueApiKey
-  | RevokeApiKey
-  | EnrolPerson
-  | ChangePassword
-  | EnableTotp
-  | DisableTotp
-  | LinkIdentity
-  | UnlinkIdentity
-  | RefuseSignIn
-  | EndSessions
-  | ErasePerson
-  | SetMember
-  | RemoveMember
-  | JoinOrganisation
-  | LeaveOrganisation;
+export class JoinOrganisation extends byItself('JoinOrganisation', specs.OrganisationJoined.schema) {}
+export class LeaveOrganisation extends byItself('LeaveOrganisation', specs.OrganisationLeft.schema) {}

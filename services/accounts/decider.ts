@@ -1,15 +1,9 @@
-import { type Actor, AgonError, type Decider, isStaff, type MemberRole } from '../kernel/index.js';
-import {
-  type AccountCommand,
-  type IssueApiKey,
-  type JoinOrganisation,
-  MACHINE,
-  type RemoveMember,
-  type RevokeApiKey,
-  type SetMember,
-  STAFF,
-} from './commands.js';
+import { type Actor, AgonError, type CommandOf, type Decider, isStaff, type MemberRole } from '../kernel/index.js';
+import type * as commands from './commands.js';
+import { MACHINE, STAFF } from './commands.js';
 import type { AccountEvent, ApiKeyIssued } from './events.js';
+
+type AccountCommand = CommandOf<typeof commands>;
 
 export type ApiKey = ApiKeyIssued['data'] & { readonly revoked: boolean };
 
@@ -181,7 +175,7 @@ function ofPerson(command: Exclude<OfPerson, { type: 'EnrolPerson' }>, state: Ac
   }
 }
 
-function setMember({ data }: SetMember, state: AccountState): AccountEvent[] {
+function setMember({ data }: commands.SetMember, state: AccountState): AccountEvent[] {
   const { accountId, memberId, role } = data;
   if (accountId === STAFF && (role === 'owner' || role === 'member')) {
     throw new AgonError('ACCOUNTS.BAD_ROLE', 'Staff are operators, auditors and admins.');
@@ -197,7 +191,7 @@ function setMember({ data }: SetMember, state: AccountState): AccountEvent[] {
   return [{ type: 'MemberSet', data }];
 }
 
-function removeMember({ data, meta }: RemoveMember, state: AccountState): AccountEvent[] {
+function removeMember({ data, meta }: commands.RemoveMember, state: AccountState): AccountEvent[] {
   const { accountId, memberId } = data;
   const role = state.members[memberId];
   if (!role) return [];
@@ -206,7 +200,7 @@ function removeMember({ data, meta }: RemoveMember, state: AccountState): Accoun
   return [{ type: 'MemberRemoved', data }];
 }
 
-function join({ data }: JoinOrganisation, state: AccountState): AccountEvent[] {
+function join({ data }: commands.JoinOrganisation, state: AccountState): AccountEvent[] {
   if (state.personId === undefined) {
     throw new AgonError('ACCOUNTS.NO_PERSON', `Nobody signs in to ${data.accountId}, and only people act for others.`);
   }
@@ -227,7 +221,7 @@ function assertOwnerLeft(accountId: string, memberId: string, { members }: Accou
   throw new AgonError('ACCOUNTS.LAST_OWNER', `${memberId} is the last owner of ${accountId}. Make another one first.`);
 }
 
-function issue({ data }: IssueApiKey, state: AccountState): AccountEvent[] {
+function issue({ data }: commands.IssueApiKey, state: AccountState): AccountEvent[] {
   if (state.keys[data.keyId]) throw new AgonError('ACCOUNTS.KEY_EXISTS', `There is a key ${data.keyId} already.`);
   const foreign = data.agents?.find((agentId) => !agentId.startsWith(`${data.accountId}.`));
   if (foreign !== undefined) {
@@ -246,7 +240,7 @@ function issue({ data }: IssueApiKey, state: AccountState): AccountEvent[] {
   return [{ type: 'ApiKeyIssued', data }];
 }
 
-function revoke({ data }: RevokeApiKey, state: AccountState): AccountEvent[] {
+function revoke({ data }: commands.RevokeApiKey, state: AccountState): AccountEvent[] {
   const key = state.keys[data.keyId];
   if (!key) throw new AgonError('ACCOUNTS.UNKNOWN_KEY', `${data.accountId} has no key ${data.keyId}.`);
   return key.revoked ? [] : [{ type: 'ApiKeyRevoked', data }];

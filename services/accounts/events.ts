@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { chosen, defineEvents, type EventOf, memberRoles, notChosen, slug } from '../kernel/index.js';
+import { chosen, defineEvents, type EventOf, memberRoles, notChosen, slug, version1 } from '../kernel/index.js';
 
 /** What a key may do for its owner: play and queue, register and submit agents, or look at matches. */
 export const ownerScopes = ['play', 'submit', 'read'] as const;
@@ -37,33 +37,27 @@ export const accountEvents = defineEvents('accounts', {
     /** Version 2 knows one scope more. */
     upcast: { 1: (data) => data },
   },
-  ApiKeyRevoked: {
-    version: 1,
-    schema: z.object({ accountId: slug, keyId: apiKeyId, reason: z.string().max(200) }),
-  },
+  ApiKeyRevoked: version1({ accountId: slug, keyId: apiKeyId, reason: z.string().max(200) }),
   /** Somebody can sign in. Who that is stands in the vault, under an id that means nothing once it is emptied. */
-  PersonEnrolled: { version: 1, schema: z.object({ ...person, accountId: chosen('name', slug) }) },
-  PasswordChanged: { version: 1, schema: z.object(person) },
-  TotpEnabled: { version: 1, schema: z.object(person) },
-  TotpDisabled: { version: 1, schema: z.object(person) },
+  PersonEnrolled: version1({ ...person, accountId: chosen('name', slug) }),
+  PasswordChanged: version1(person),
+  TotpEnabled: version1(person),
+  TotpDisabled: version1(person),
   /** Who vouches for the person from now on; as whom is in the vault. */
-  IdentityLinked: { version: 1, schema: z.object({ ...person, issuer }) },
-  IdentityUnlinked: { version: 1, schema: z.object({ ...person, issuer }) },
+  IdentityLinked: version1({ ...person, issuer }),
+  IdentityUnlinked: version1({ ...person, issuer }),
   /** The first of a minute: whoever guesses shall not be able to fill the log. */
-  SignInRefused: { version: 1, schema: z.object({ accountId: slug, factor, at: z.iso.datetime() }) },
-  SessionsEnded: {
-    version: 1,
-    schema: z.object({
-      accountId: slug,
-      reason: notChosen('is shown to the account and to staff alone', z.string().max(200)),
-    }),
-  },
-  PersonErased: { version: 1, schema: z.object(person) },
-  MemberSet: { version: 1, schema: z.object({ accountId: slug, memberId: slug, role: memberRole }) },
-  MemberRemoved: { version: 1, schema: z.object({ accountId: slug, memberId: slug }) },
+  SignInRefused: version1({ accountId: slug, factor, at: z.iso.datetime() }),
+  SessionsEnded: version1({
+    accountId: slug,
+    reason: notChosen('is shown to the account and to staff alone', z.string().max(200)),
+  }),
+  PersonErased: version1(person),
+  MemberSet: version1({ accountId: slug, memberId: slug, role: memberRole }),
+  MemberRemoved: version1({ accountId: slug, memberId: slug }),
   /** The member's half of a membership. Of an account, not of an organisation. */
-  OrganisationJoined: { version: 1, schema: z.object(joined) },
-  OrganisationLeft: { version: 1, schema: z.object(joined) },
+  OrganisationJoined: version1(joined),
+  OrganisationLeft: version1(joined),
 });
 
 export type AccountEvent = EventOf<typeof accountEvents>;

@@ -28,7 +28,7 @@ const transfer = (payoutAccountId: string, amountCents = '2500') => ({
   accountId: 'ada',
   withdrawalId,
   amountCents,
-  currency: 'USD',
+  currency: money.currency,
   payoutAccountId,
   idempotencyKey: `agon-withdrawal-${withdrawalId}`,
 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { actsFor, agentRuntime, chosen, defineCommand, notChosen, slug, text } from '../kernel/index.js';
+import { actsFor, agentRuntime, chosen, commandsOn, notChosen, slug, text } from '../kernel/index.js';
 import { codeDigest } from './events.js';
 
 const code = { codeDigest, codeBytes: z.int().min(1), runtime: agentRuntime };
@@ -13,26 +13,13 @@ const knownName = notChosen('was held to the rules when it was chosen', slug);
 /** An agent is known by its owner and its name, so that nobody can take a name twice. */
 export const agentIdOf = (ownerId: string, name: string) => `${ownerId}.${name}`;
 
-export class SubmitAgent extends defineCommand({
-  type: 'SubmitAgent',
-  data: z.object({ ...newAgent, ...code }),
-  stream: (data) => `agent-${agentIdOf(data.ownerId, data.name)}`,
-  allow: (actor, data) => actsFor(actor, data.ownerId),
-}) {}
+const byOwner = commandsOn(
+  (data: { ownerId: string; name: string }) => `agent-${agentIdOf(data.ownerId, data.name)}`,
+  (actor, data) => actsFor(actor, data.ownerId),
+);
 
-export class PublishVersion extends defineCommand({
-  type: 'PublishVersion',
-  data: z.object({ ownerId: slug, name: knownName, ...code }),
-  stream: (data) => `agent-${agentIdOf(data.ownerId, data.name)}`,
-  allow: (actor, data) => actsFor(actor, data.ownerId),
-}) {}
+export class SubmitAgent extends byOwner('SubmitAgent', z.object({ ...newAgent, ...code })) {}
+export class PublishVersion extends byOwner('PublishVersion', z.object({ ownerId: slug, name: knownName, ...code })) {}
 
 /** Makes an agent known that plays from outside. */
-export class RegisterExternalAgent extends defineCommand({
-  type: 'RegisterExternalAgent',
-  data: z.object(newAgent),
-  stream: (data) => `agent-${agentIdOf(data.ownerId, data.name)}`,
-  allow: (actor, data) => actsFor(actor, data.ownerId),
-}) {}
-
-export type AgentCommand = SubmitAgent | PublishVersion | RegisterExternalAgent;
+export class RegisterExternalAgent extends byOwner('RegisterExternalAgent', z.object(newAgent)) {}

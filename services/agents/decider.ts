@@ -1,6 +1,9 @@
-import { AgonError, type Decider, NO_CODE, type SeatRuntime } from '../kernel/index.js';
-import { type AgentCommand, agentIdOf, type RegisterExternalAgent } from './commands.js';
+import { AgonError, type CommandOf, type Decider, NO_CODE, type SeatRuntime } from '../kernel/index.js';
+import type * as commands from './commands.js';
+import { agentIdOf } from './commands.js';
 import type { AgentEvent } from './events.js';
+
+type AgentCommand = CommandOf<typeof commands>;
 
 export type AgentState =
   | { readonly version: 0 }
@@ -48,7 +51,7 @@ function decide(command: AgentCommand, state: AgentState): AgentEvent[] {
 }
 
 /** An agent that comes again says the same again, and nothing happens. */
-function registerExternal({ data }: RegisterExternalAgent, agentId: string, state: AgentState): AgentEvent[] {
+function registerExternal({ data }: commands.RegisterExternalAgent, agentId: string, state: AgentState): AgentEvent[] {
   if (!('games' in state)) return [{ type: 'ExternalAgentRegistered', data: { ...data, agentId } }];
   const same = [...data.games].sort().join() === [...state.games].sort().join();
   if (state.runtime === 'external' && same) return [];

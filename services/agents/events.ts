@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { agentRuntime, defineEvents, type EventOf, slug } from '../kernel/index.js';
+import { agentRuntime, defineEvents, type EventOf, slug, version1 } from '../kernel/index.js';
 
 const agentId = z.string().regex(/^[a-z0-9-]+\.[a-z0-9-]+$/, 'must be an agent like ada.minimax');
 export const codeDigest = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hex');
@@ -21,10 +21,7 @@ export const agentEvents = defineEvents('agents', {
     upcast: { 1: onlyJavaScript },
   },
   /** An agent that plays from outside, over the network: there is no code of it, and so no version but the first. */
-  ExternalAgentRegistered: {
-    version: 1,
-    schema: z.object({ agentId, ownerId: slug, name: slug, games: z.array(z.string()).min(1) }),
-  },
+  ExternalAgentRegistered: version1({ agentId, ownerId: slug, name: slug, games: z.array(z.string()).min(1) }),
 });
 
 export type AgentEvent = EventOf<typeof agentEvents>;

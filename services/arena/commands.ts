@@ -1,11 +1,24 @@
 import { z } from 'zod';
-import { type Actor, cents, defineCommand, isStaff, notChosen, ownerOf, text } from '../kernel/index.js';
+import {
+  type Actor,
+  cents,
+  commandsOn,
+  defineCommand,
+  isStaff,
+  isSystem,
+  notChosen,
+  ownerOf,
+  text,
+} from '../kernel/index.js';
 import { execution, extras, outcome, seat, signed, terms, turn } from './events.js';
 
 const stream = (data: { matchId: string }) => `match-${data.matchId}`;
 /** A runner speaks for itself. */
 const isThatRunner = (actor: Actor, data: { runnerId: string }) =>
   actor.role === 'system' || (actor.role === 'runner' && actor.id === data.runnerId);
+const byRunner = commandsOn<{ matchId: string; runnerId: string }>(stream, isThatRunner);
+const byStaff = commandsOn(stream, isStaff);
+const bySystem = commandsOn(stream, isSystem);
 const leaseMs = z.int().min(1_000).max(3_600_000);
 /** Checked as an event's is, by a call: zod compiles no schema that refers to itself, nor one around it. */
 const { action: json } = turn.shape;
@@ -33,79 +46,47 @@ export class ProposeMatch extends defineCommand({
     isStaff(actor) && seats.every(({ agentId, accountId }) => ownerOf(agentId) === accountId),
 }) {}
 
-export class EscrowStake extends defineCommand({
-  type: 'EscrowStake',
-  data: z.object({ matchId: z.uuid(), seat: z.int().min(0) }),
-  stream,
-  allow: (actor) => actor.role === 'system',
-}) {}
+export class EscrowStake extends bySystem('EscrowStake', z.object({ matchId: z.uuid(), seat: z.int().min(0) })) {}
 
 /** The fee for running a seat is held. */
-export class EscrowCompute extends defineCommand({
-  type: 'EscrowCompute',
-  data: z.object({ matchId: z.uuid(), seat: z.int().min(0) }),
-  stream,
-  allow: (actor) => actor.role === 'system',
-}) {}
-
-export class EscrowBounty extends defineCommand({
-  type: 'EscrowBounty',
-  data: z.object({ matchId: z.uuid() }),
-  stream,
-  allow: (actor) => actor.role === 'system',
-}) {}
+export class EscrowCompute extends bySystem('EscrowCompute', z.object({ matchId: z.uuid(), seat: z.int().min(0) })) {}
+export class EscrowBounty extends bySystem('EscrowBounty', z.object({ matchId: z.uuid() })) {}
 
 /** Something that the match needs was not held: a stake, a fee for compute, or the bounty. */
-export class RefuseStake extends defineCommand({
-  type: 'RefuseStake',
-  data: z.object({ matchId: z.uuid(), seat: z.int().min(0).optional(), detail: because() }),
-  stream,
-  allow: (actor) => actor.role === 'system',
-}) {}
+export class RefuseStake extends bySystem(
+  'RefuseStake',
+  z.object({ matchId: z.uuid(), seat: z.int().min(0).optional(), detail: because() }),
+) {}
 
-export class ClaimMatch extends defineCommand({
-  type: 'ClaimMatch',
-  data: z.object({
+export class ClaimMatch extends byRunner(
+  'ClaimMatch',
+  z.object({
     matchId: z.uuid(),
     runnerId,
     leaseMs,
     /** Only the arena's own table has a way to agents outside. */
     table: z.boolean().default(false),
   }),
-  stream,
-  allow: isThatRunner,
-}) {}
+) {}
 
-export class ExtendLease extends defineCommand({
-  type: 'ExtendLease',
-  data: z.object({ ...attempt, leaseMs }),
-  stream,
-  allow: isThatRunner,
-}) {}
+export class ExtendLease extends byRunner('ExtendLease', z.object({ ...attempt, leaseMs })) {}
 
 /** Asked for by the arena itself when a lease has run out; does nothing if it was extended meanwhile. */
-export class ExpireLease extends defineCommand({
-  type: 'ExpireLease',
-  data: z.object(attempt),
-  stream,
-  allow: (actor) => actor.role === 'system',
-}) {}
+export class ExpireLease extends bySystem('ExpireLease', z.object(attempt)) {}
 
 /**
  * Asked for by the arena itself when a match has waited for too long for its stakes or for a runner; does nothing if it
  * has got on meanwhile.
  */
-export class ExpireMatch extends defineCommand({
-  type: 'ExpireMatch',
-  data: z.object({
+export class ExpireMatch extends bySystem(
+  'ExpireMatch',
+  z.object({
     matchId: z.uuid(),
     status: z.enum(['proposed', 'ready']),
     attempts: z.int().min(0),
     waitedS: z.int().min(0),
   }),
-  stream,
-  allow: (actor) => actor.role === 'system',
-}) {}
+) {}
 
 export class ReportMatch extends defineCommand({
   type: 'ReportMatch',
@@ -121,56 +102,12 @@ export class ReportMatch extends defineCommand({
   allow: (actor, data) => isThatRunner(actor, data) && (actor.role === 'system' || data.signed !== null),
 }) {}
 
-export class FailAttempt extends defineCommand({
-  type: 'FailAttempt',
-  data: z.object({ ...attempt, reason: because() }),
-  stream,
-  allow: isThatRunner,
-}) {}
-
-export class ReleaseMatch extends defineCommand({
-  type: 'ReleaseMatch',
-  data: z.object({ ...attempt, reason: because() }),
-  stream,
-  allow: isThatRunner,
-}) {}
+export class FailAttempt extends byRunner('FailAttempt', z.object({ ...attempt, reason: because() })) {}
+export class ReleaseMatch extends byRunner('ReleaseMatch', z.object({ ...attempt, reason: because() })) {}
 
 /** Asked for by the arena itself when nobody takes a match that is ready; does nothing once somebody has. */
-export class AbandonMatch extends defineCommand({
-  type: 'AbandonMatch',
-  data: z.object({ matchId: z.uuid(), detail: because() }),
-  stream,
-  allow: (actor) => actor.role === 'system',
-}) {}
-
-export class VoidMatch extends defineCommand({
-  type: 'VoidMatch',
-  data: z.object({ matchId: z.uuid(), detail: because() }),
-  stream,
-  allow: isStaff,
-}) {}
+export class AbandonMatch extends bySystem('AbandonMatch', z.object({ matchId: z.uuid(), detail: because() })) {}
+export class VoidMatch extends byStaff('VoidMatch', z.object({ matchId: z.uuid(), detail: because() })) {}
 
 /** Undoes a settled match: every stake goes back. Who decides that it was wrong is not the arena's to say. */
-export class ReverseMatch extends defineCommand({
-  type: 'ReverseMatch',
-  data: z.object({ matchId: z.uuid(), reason: because(1) }),
-  stream,
-  allow: isStaff,
-}) {}
-
-export type ArenaCommand =
-  | ProposeMatch
-  | EscrowStake
-  | EscrowCompute
-  | EscrowBounty
-  | RefuseStake
-  | ClaimMatch
-  | ExtendLease
-  | ExpireLease
-  | ExpireMatch
-  | ReportMatch
-  | FailAttempt
-  | ReleaseMatch
-  | AbandonMatch
-  | VoidMatch
-  | ReverseMatch;
+export class ReverseMatch extends byStaff('ReverseMatch', z.object({ matchId: z.uuid(), reason: because(1) })) {}

@@ -1,18 +1,10 @@
-import { AgonError, type Decider, invariant, ownerOf } from '../kernel/index.js';
-import type {
-  ArenaCommand,
-  ClaimMatch,
-  ExpireLease,
-  ExpireMatch,
-  ExtendLease,
-  FailAttempt,
-  ProposeMatch,
-  ReportMatch,
-  ReverseMatch,
-} from './commands.js';
+import { AgonError, type CommandOf, type Decider, invariant, ownerOf } from '../kernel/index.js';
+import type * as commands from './commands.js';
 import type { ArenaEvent, EscrowDeclined, MatchProposed, MatchSettled, MatchVoided } from './events.js';
 import { isAuthentic } from './report.js';
 import { settle, windowEnd } from './settlement.js';
+
+export type ArenaCommand = CommandOf<typeof commands>;
 
 /** Runs of one match before it is given up and the stakes go back. */
 export const ATTEMPTS_MAX = 3;
@@ -134,7 +126,7 @@ function decide(command: ArenaCommand, state: MatchState): ArenaEvent[] {
   }
 }
 
-function propose({ data }: ProposeMatch, state: MatchState): ArenaEvent[] {
+function propose({ data }: commands.ProposeMatch, state: MatchState): ArenaEvent[] {
   if (state.status !== 'unknown')
     throw new AgonError('ARENA.MATCH_EXISTS', `There is a match ${data.matchId} already.`);
   const agents = new Set(data.seats.map((seat) => seat.agentId));
@@ -177,7 +169,7 @@ const ready = ({ matchId, priority }: MatchProposed['data']): ArenaEvent => ({
   data: priority === undefined ? { matchId } : { matchId, priority },
 });
 
-function claim({ data, meta }: ClaimMatch, state: Match): ArenaEvent[] {
+function claim({ data, meta }: commands.ClaimMatch, state: Match): ArenaEvent[] {
   const { matchId, runnerId, leaseMs } = data;
   const { status, lease } = state;
   if (status === 'claimed' && lease && lease.runnerId !== runnerId && meta.time < lease.untilIso) {
@@ -202,7 +194,7 @@ function claim({ data, meta }: ClaimMatch, state: Match): ArenaEvent[] {
   return [{ type: 'MatchClaimed', data: { matchId, runnerId, attempt, leaseUntil } }];
 }
 
-function extend({ data, meta }: ExtendLease, state: Match): ArenaEvent[] {
+function extend({ data, meta }: commands.ExtendLease, state: Match): ArenaEvent[] {
   const { untilIso } = assertLease(data, state);
   const { leaseMs, ...attempt } = data;
   const leaseUntil = new Date(Date.parse(meta.time) + leaseMs).toISOString();
@@ -210,14 +202,14 @@ function extend({ data, meta }: ExtendLease, state: Match): ArenaEvent[] {
 }
 
 /** Whoever asks may be late: the attempt may be over, or its lease may have been extended. */
-function expire({ data, meta }: ExpireLease, state: Match): ArenaEvent[] {
+function expire({ data, meta }: commands.ExpireLease, state: Match): ArenaEvent[] {
   const { lease } = state;
   if (lease?.runnerId !== data.runnerId || lease.attempt !== data.attempt || meta.time < lease.untilIso) return [];
   return failed(state, lease.attempt, `The lease of runner ${lease.runnerId} ran out at ${lease.untilIso}.`);
 }
 
 /** Nobody's money waits for ever for somebody who does not come. */
-function outwaited({ data }: ExpireMatch, state: Match): ArenaEvent[] {
+function outwaited({ data }: commands.ExpireMatch, state: Match): ArenaEvent[] {
   const { status, attempts, waitedS } = data;
   if (state.status !== status || state.attempts !== attempts) return [];
   if (status === 'ready') return [voided(state, 'runner_failed', `No runner took it in ${waitedS} seconds.`)];
@@ -225,7 +217,7 @@ function outwaited({ data }: ExpireMatch, state: Match): ArenaEvent[] {
 }
 
 /** The outcome becomes facts: every turn, the result, and the money, in one append. */
-function report({ data, meta }: ReportMatch, state: Match): ArenaEvent[] {
+function report({ data, meta }: commands.ReportMatch, state: Match): ArenaEvent[] {
   assertLease(data, state);
   const { matchId, runnerId, attempt, turns, outcome, signed } = data;
   const execution = { ...data.execution, signed };
@@ -263,7 +255,7 @@ function settlementOf(terms: MatchProposed['data'], scores: readonly number[], t
   };
 }
 
-function reverse({ data }: ReverseMatch, state: Match): ArenaEvent[] {
+function reverse({ data }: commands.ReverseMatch, state: Match): ArenaEvent[] {
   if (state.status === 'reversed') return [];
   if (!state.settlement) {
     throw new AgonError('ARENA.NOT_SETTLED', `Match ${data.matchId} is ${state.status}: there is nothing to reverse.`);
@@ -272,7 +264,7 @@ function reverse({ data }: ReverseMatch, state: Match): ArenaEvent[] {
   return [{ type: 'MatchReversed', data: { ...settlement, reason: data.reason } }];
 }
 
-function failAttempt({ data }: FailAttempt, state: Match): ArenaEvent[] {
+function failAttempt({ data }: commands.FailAttempt, state: Match): ArenaEvent[] {
   assertLease(data, state);
   return failed(state, data.attempt, data.reason);
 }
@@ -283,7 +275,7 @@ function failed(state: Match, attempt: number, reason: string): ArenaEvent[] {
 }
 
 /** A runner is trusted to have run the match, not to make up one that cannot have been. */
-function assertPossible({ outcome, turns }: ReportMatch['data'], seats: number): void {
+function assertPossible({ outcome, turns }: commands.ReportMatch['data'], seats: number): void {
   const { scores, winner, seatAtFault } = outcome;
   const refuse = (why: string) => new AgonError('ARENA.BAD_OUTCOME', `The reported outcome cannot be: ${why}.`);
   if (scores.length !== seats) throw refuse(`${scores.length} scores for ${seats} seats`);

@@ -12,6 +12,7 @@ import {
   signatureHex,
   slug,
   text,
+  version1,
 } from '../kernel/index.js';
 
 const byRunner = 'is what a runner reports';
@@ -138,28 +139,22 @@ export const arenaEvents = defineEvents('arena', {
       3: same,
     },
   },
-  StakeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
-  ComputeEscrowed: { version: 1, schema: z.object({ matchId, seat: z.int() }) },
-  BountyEscrowed: { version: 1, schema: z.object({ matchId }) },
+  StakeEscrowed: version1({ matchId, seat: z.int() }),
+  ComputeEscrowed: version1({ matchId, seat: z.int() }),
+  BountyEscrowed: version1({ matchId }),
   /** What was held came when the match was over, and goes back. */
-  EscrowDeclined: {
-    version: 1,
-    schema: z.object({
-      matchId,
-      accountId: slug,
-      held: z.enum(['stake', 'compute', 'bounty']),
-      seat: z.int().min(0).optional(),
-    }),
-  },
+  EscrowDeclined: version1({
+    matchId,
+    accountId: slug,
+    held: z.enum(['stake', 'compute', 'bounty']),
+    seat: z.int().min(0).optional(),
+  }),
   MatchReady: { version: 2, schema: z.object({ matchId, priority: extras.priority }), upcast: { 1: same } },
-  MatchClaimed: {
-    version: 1,
-    schema: z.object({ ...attempt, leaseUntil: z.iso.datetime() }),
-  },
-  LeaseExtended: { version: 1, schema: z.object({ ...attempt, leaseUntil: z.iso.datetime() }) },
+  MatchClaimed: version1({ ...attempt, leaseUntil: z.iso.datetime() }),
+  LeaseExtended: version1({ ...attempt, leaseUntil: z.iso.datetime() }),
   /** Handed back untouched, by a runner that stops: no failed attempt. */
-  MatchReleased: { version: 1, schema: z.object({ ...attempt, reason: z.string().max(400) }) },
-  MatchRequeued: { version: 1, schema: z.object({ matchId, attempt: z.int().min(1), reason: z.string().max(400) }) },
+  MatchReleased: version1({ ...attempt, reason: z.string().max(400) }),
+  MatchRequeued: version1({ matchId, attempt: z.int().min(1), reason: z.string().max(400) }),
   TurnPlayed: { version: 1, schema: turn.extend({ matchId }) },
   MatchPlayed: {
     version: 4,
@@ -181,7 +176,7 @@ export const arenaEvents = defineEvents('arena', {
     upcast: { 1: same },
   },
   /** The mirror image of a settlement: every stake goes back, and the rake with them. */
-  MatchReversed: { version: 1, schema: z.object({ ...settlement, reason: z.string().max(400) }) },
+  MatchReversed: version1({ ...settlement, reason: z.string().max(400) }),
   MatchVoided: {
     version: 2,
     schema: z.object({

@@ -5,18 +5,8 @@ import { arenaEvents } from './events.js';
 import { escrow } from './policies.js';
 
 export * from './commands.js';
-export {
-  type ArenaEvent,
-  arenaEvents,
-  type EscrowDeclined,
-  type MatchExecution,
-  type MatchOutcome,
-  type MatchProposed,
-  type MatchReversed,
-  type MatchSettled,
-  type MatchVoided,
-  type Turn,
-} from './events.js';
+export type * from './events.js';
+export { arenaEvents } from './events.js';
 export * from './pairing.js';
 export * from './report.js';
 export { type Patience, WaitingMatches } from './waiting.js';

@@ -5,25 +5,20 @@ import {
   type Command,
   type Consumer,
   derivedId,
-  type Handled,
   heldBack,
   newMeta,
   SYSTEM,
 } from '../kernel/index.js';
-import { type Follows, followDue, type MetaOf, unlessClosed } from '../runtime/due.js';
+import { type Execute, type Follows, followDue, type MetaOf, sweep } from '../runtime/due.js';
 import type { Host } from '../runtime/host.js';
 import { definePart } from '../runtime/part.js';
-import { repeat } from '../runtime/repeat.js';
 import type { Leading } from '../runtime/serve.js';
 import type { Config } from '../runtime/settings.js';
 import { writeSide } from '../runtime/write-side.js';
 import { AbandonMatch, type ArenaEvent, ExpireLease, ExpireMatch, WaitingMatches, WorkQueue } from './index.js';
 
-const SWEEP_MS = 500;
 /** After a start, what was waited for while nobody was there gets this long to come. */
 const CATCH_UP_MS = 60_000;
-
-type Execute = (command: Command) => Promise<Handled>;
 
 /** The queue of open matches, and whoever fills it. */
 export interface MatchQueue extends Consumer, Leading {
@@ -54,9 +49,9 @@ export const matchExpiry = definePart({
     const fromMs = Date.parse(clock()) + graceMs;
     const begin = () => {
       const matches = new WaitingMatches(clock, config);
-      const due = () => {
+      const due = (meta: MetaOf) => {
         const asked = Date.parse(clock()) < fromMs ? [] : matches.due();
-        return asked.map((data) => (meta: MetaOf) => new ExpireMatch(data, meta('expire match', data.matchId)));
+        return asked.map((data) => new ExpireMatch(data, meta('expire match', data.matchId)));
       };
       return { fold: matches, due };
     };
@@ -99,15 +94,8 @@ export async function followMatches(
   const consumer = await bus.consume({ group, types: WorkQueue.types }, async (events) => {
     for (const event of events) queue.apply(upcast(event) as never as ArenaEvent & { position: number });
   });
-  const sweeper = repeat(
-    SWEEP_MS,
-    async () => {
-      for (const command of overdue(queue, clock, config.playWaitMs)) {
-        await execute(command).catch(unlessClosed((error) => onRetry(group, error)));
-      }
-    },
-    (error) => onRetry(group, error),
-  );
+  const tell = (error: unknown) => onRetry(group, error);
+  const sweeper = sweep(() => overdue(queue, clock, config.playWaitMs), execute, tell);
   const stop = async () => {
     await sweeper.stop();
     await bus.close();

@@ -27,7 +27,7 @@ export type EventOf<C> =
  *
  * @example
  * export const counterEvents = defineEvents('counter', {
- *   Added: { version: 1, schema: z.object({ by: z.int() }) },
+ *   Added: version1({ by: z.int() }),
  * });
  */
 export function defineEvents<const Specs extends Record<string, EventSpec>>(
@@ -41,6 +41,9 @@ export function defineEvents<const Specs extends Record<string, EventSpec>>(
   }
   return { context, specs };
 }
+
+/** An event that is still as it was first written, by the fields of its data. */
+export const version1 = <Shape extends z.ZodRawShape>(fields: Shape) => ({ version: 1, schema: z.object(fields) });
 
 const compiledSchemas = new WeakMap<z.ZodType, z.ZodType>();
 

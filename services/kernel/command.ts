@@ -72,6 +72,23 @@ export function defineCommand<const Type extends string, Schema extends z.ZodTyp
   };
 }
 
+/**
+ * Declares commands of which many are about the same stream and are for the same people to ask.
+ *
+ * @example
+ * const byStaff = commandsOn((data: { counterId: string }) => `counter-${data.counterId}`, isStaff);
+ * export class Add extends byStaff('Add', z.object({ counterId: z.string(), by: z.int() })) {}
+ */
+export const commandsOn =
+  <Data>(stream: (data: Data) => string, allow: (actor: Actor, data: Data) => boolean) =>
+  <const Type extends string, Schema extends z.ZodType<Data>>(type: Type, data: Schema) =>
+    defineCommand({ type, data, stream, allow });
+
+/** The union of the commands that a module declares. */
+export type CommandOf<Module> = InstanceType<
+  Extract<Module[keyof Module], new (data: never, meta: CommandMeta) => Command>
+>;
+
 export const SYSTEM: Actor = { id: 'agon', role: 'system' };
 
 /** The meta of a command that starts something: it correlates with itself, unless it is said what it follows from. */
@@ -84,9 +101,12 @@ export function newMeta(
   return { id, actor, time: (options.clock ?? systemClock)(), correlationId, causationId };
 }
 
+/** The arena itself. */
+export const isSystem = (actor: Actor): boolean => actor.role === 'system';
+
 /** Those who run the arena, and the arena itself. */
 export const isStaff = (actor: Actor): boolean =>
-  actor.role === 'operator' || actor.role === 'admin' || actor.role === 'system';
+  actor.role === 'operator' || actor.role === 'admin' || isSystem(actor);
 
 /** Staff, the owner of this very account, or a member of this organisation with enough to say in it. */
 export const actsFor = (actor: Actor, accountId: string, atLeast: MemberRole = 'member'): boolean =>

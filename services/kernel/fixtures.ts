@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineEvents, type EventOf } from './catalogue.js';
-import { defineCommand } from './command.js';
+import { commandsOn, defineCommand } from './command.js';
 import { defineContext } from './context.js';
 import type { CommandMeta, Decider } from './decider.js';
 import { AgonError } from './errors.js';
@@ -71,20 +71,14 @@ export class Add extends defineCommand({
   allow: (actor, data) => actor.role === 'operator' || actor.id === data.counterId,
 }) {}
 
-export class AddEach extends defineCommand({
-  type: 'AddEach',
-  data: z.object({ counterId: z.string(), amounts: z.array(z.int()) }),
-  stream: (data) => `counter-${data.counterId}`,
-  allow: (actor) => actor.role === 'operator',
-}) {}
+const byOperator = commandsOn(
+  (data: { counterId: string }) => `counter-${data.counterId}`,
+  (actor) => actor.role === 'operator',
+);
 
+export class AddEach extends byOperator('AddEach', z.object({ counterId: z.string(), amounts: z.array(z.int()) })) {}
 /** What is asked for has been checked by the event's own schema. */
-export class AddLittle extends defineCommand({
-  type: 'AddLittle',
-  data: counterEvents.specs.Added.schema,
-  stream: (data) => `counter-${data.counterId}`,
-  allow: (actor) => actor.role === 'operator',
-}) {}
+export class AddLittle extends byOperator('AddLittle', counterEvents.specs.Added.schema) {}
 
 type CounterEvent = EventOf<typeof counterEvents>;
 type CounterState = { readonly total: number };

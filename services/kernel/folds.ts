@@ -7,7 +7,7 @@ import { EMPTY_HEAD, type RecordedEvent, type SealedEvent, type StreamHead } fro
 import { type EventStore, storeLimits } from './ports.js';
 
 /** What a command did to a stream, which is what makes a repeated one harmless. */
-export interface Done {
+export interface CommandEffect {
   readonly inputHash: string;
   readonly firstRevision: number;
   readonly revision: number;
@@ -17,7 +17,7 @@ export interface Done {
 interface Fold {
   state: unknown;
   head: StreamHead;
-  readonly done: Map<string, Done>;
+  readonly done: Map<string, CommandEffect>;
   /** Of the events in it, as text: what it weighs in the cache. */
   bytes: number;
 }

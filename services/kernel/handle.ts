@@ -6,7 +6,7 @@ import type { Context } from './context.js';
 import type { Command, DomainEvent } from './decider.js';
 import { AgonError, isAgonError } from './errors.js';
 import { type SealedEvent, type StreamHead, seal } from './event.js';
-import { type Done, Folds } from './folds.js';
+import { type CommandEffect, Folds } from './folds.js';
 import { derivedId } from './ids.js';
 import type { EventStore } from './ports.js';
 
@@ -132,7 +132,7 @@ export function createHandle(options: HandleOptions): Handle {
     context: Context,
     stream: string,
     command: Command,
-    before: Done,
+    before: CommandEffect,
     inputHash: string,
   ): Promise<Handled> {
     if (before.inputHash !== inputHash) {

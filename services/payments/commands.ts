@@ -1,158 +1,74 @@
 import { z } from 'zod';
-import { actsFor, cents, defineCommand, isStaff, positiveCents, slug } from '../kernel/index.js';
+import { actsFor, cents, commandsOn, isStaff, isSystem, positiveCents, slug } from '../kernel/index.js';
 import { because, notice, order, providerId, realCurrency } from './events.js';
 
 export const streamOf = (accountId: string) => `payments-${accountId}`;
 const stream = (data: { accountId: string }) => streamOf(data.accountId);
-const byOwner = (actor: Parameters<typeof actsFor>[0], data: { accountId: string }) =>
-  actsFor(actor, data.accountId, 'admin');
+const byOwner = commandsOn(stream, (actor, { accountId }) => actsFor(actor, accountId, 'admin'));
+const byStaff = commandsOn(stream, isStaff);
+const bySystem = commandsOn(stream, isSystem);
 
 const payment = { accountId: slug, paymentId: z.uuid() };
 const withdrawal = { accountId: slug, withdrawalId: z.uuid() };
 
 /** Asks for a page on which the owner can pay. Nothing is paid by asking. */
-export class RequestCheckout extends defineCommand({
-  type: 'RequestCheckout',
-  data: z.object({ ...payment, order }),
-  stream,
-  allow: byOwner,
-}) {}
+export class RequestCheckout extends byOwner('RequestCheckout', z.object({ ...payment, order })) {}
 
-export class RecordCheckout extends defineCommand({
-  type: 'RecordCheckout',
-  data: z.object({ ...payment, sessionId: providerId, url: z.url() }),
-  stream,
-  allow: isStaff,
-}) {}
+export class RecordCheckout extends byStaff(
+  'RecordCheckout',
+  z.object({ ...payment, sessionId: providerId, url: z.url() }),
+) {}
 
-export class FailCheckout extends defineCommand({
-  type: 'FailCheckout',
-  data: z.object({ ...payment, reason: because }),
-  stream,
-  allow: isStaff,
-}) {}
+export class FailCheckout extends byStaff('FailCheckout', z.object({ ...payment, reason: because })) {}
 
 /** What came over the verified webhook. Nobody else may say that something was paid, operators neither. */
-export class TakeNotice extends defineCommand({
-  type: 'TakeNotice',
-  data: z.object({ accountId: slug, notice }).refine((data) => data.accountId === data.notice.accountId),
-  stream,
-  allow: (actor) => actor.role === 'system',
-}) {}
+export class TakeNotice extends bySystem(
+  'TakeNotice',
+  z.object({ accountId: slug, notice }).refine((data) => data.accountId === data.notice.accountId),
+) {}
 
 const refund = { ...payment, requestId: z.uuid() };
 
 /** Gives a payment back the way it came, or a part of it. */
-export class RequestRefund extends defineCommand({
-  type: 'RequestRefund',
-  data: z.object({ ...refund, amountCents: positiveCents.optional(), reason: because }),
-  stream,
-  allow: isStaff,
-}) {}
+export class RequestRefund extends byStaff(
+  'RequestRefund',
+  z.object({ ...refund, amountCents: positiveCents.optional(), reason: because }),
+) {}
 
-export class RecordRefund extends defineCommand({
-  type: 'RecordRefund',
-  data: z.object({ ...refund, refundId: providerId }),
-  stream,
-  allow: isStaff,
-}) {}
+export class RecordRefund extends byStaff('RecordRefund', z.object({ ...refund, refundId: providerId })) {}
 
 /** The provider has said for certain that it gave nothing back. */
-export class RefuseRefund extends defineCommand({
-  type: 'RefuseRefund',
-  data: z.object({ ...refund, reason: because }),
-  stream,
-  allow: isStaff,
-}) {}
+export class RefuseRefund extends byStaff('RefuseRefund', z.object({ ...refund, reason: because })) {}
+export class EndPlan extends byOwner('EndPlan', z.object({ accountId: slug })) {}
+export class RequestPayoutAccount extends byOwner('RequestPayoutAccount', z.object({ accountId: slug })) {}
 
-export class EndPlan extends defineCommand({
-  type: 'EndPlan',
-  data: z.object({ accountId: slug }),
-  stream,
-  allow: byOwner,
-}) {}
+export class RecordPayoutAccount extends byStaff(
+  'RecordPayoutAccount',
+  z.object({ accountId: slug, payoutAccountId: providerId }),
+) {}
 
-export class RequestPayoutAccount extends defineCommand({
-  type: 'RequestPayoutAccount',
-  data: z.object({ accountId: slug }),
-  stream,
-  allow: byOwner,
-}) {}
+export class RefusePayoutAccount extends byStaff(
+  'RefusePayoutAccount',
+  z.object({ accountId: slug, reason: because }),
+) {}
 
-export class RecordPayoutAccount extends defineCommand({
-  type: 'RecordPayoutAccount',
-  data: z.object({ accountId: slug, payoutAccountId: providerId }),
-  stream,
-  allow: isStaff,
-}) {}
-
-export class RefusePayoutAccount extends defineCommand({
-  type: 'RefusePayoutAccount',
-  data: z.object({ accountId: slug, reason: because }),
-  stream,
-  allow: isStaff,
-}) {}
-
-export class AskWithdrawal extends defineCommand({
-  type: 'AskWithdrawal',
-  data: z.object({ ...withdrawal, amountCents: positiveCents, currency: realCurrency }),
-  stream,
-  allow: byOwner,
-}) {}
+export class AskWithdrawal extends byOwner(
+  'AskWithdrawal',
+  z.object({ ...withdrawal, amountCents: positiveCents, currency: realCurrency }),
+) {}
 
 /** The wallet holds the money. */
-export class ApproveWithdrawal extends defineCommand({
-  type: 'ApproveWithdrawal',
-  data: z.object(withdrawal),
-  stream,
-  allow: isStaff,
-}) {}
+export class ApproveWithdrawal extends byStaff('ApproveWithdrawal', z.object(withdrawal)) {}
 
-export class RefuseWithdrawal extends defineCommand({
-  type: 'RefuseWithdrawal',
-  data: z.object({ ...withdrawal, reason: because, availableCents: cents }),
-  stream,
-  allow: isStaff,
-}) {}
+export class RefuseWithdrawal extends byStaff(
+  'RefuseWithdrawal',
+  z.object({ ...withdrawal, reason: because, availableCents: cents }),
+) {}
 
-export class RecordTransfer extends defineCommand({
-  type: 'RecordTransfer',
-  data: z.object({ ...withdrawal, transferId: providerId }),
-  stream,
-  allow: isStaff,
-}) {}
+export class RecordTransfer extends byStaff('RecordTransfer', z.object({ ...withdrawal, transferId: providerId })) {}
 
 /** Stops a withdrawal that is not paid yet. Whether it was paid all the same is the provider's to say. */
-export class CancelWithdrawal extends defineCommand({
-  type: 'CancelWithdrawal',
-  data: z.object({ ...withdrawal, reason: because }),
-  stream,
-  allow: isStaff,
-}) {}
+export class CancelWithdrawal extends byStaff('CancelWithdrawal', z.object({ ...withdrawal, reason: because })) {}
 
 /** It is certain that the provider paid nothing, and will pay nothing. */
-export class FailWithdrawal extends defineCommand({
-  type: 'FailWithdrawal',
-  data: z.object({ ...withdrawal, reason: because }),
-  stream,
-  allow: isStaff,
-}) {}
-
-export type PaymentCommand =
-  | RequestCheckout
-  | RecordCheckout
-  | FailCheckout
-  | TakeNotice
-  | RequestRefund
-  | RecordRefund
-  | RefuseRefund
-  | EndPlan
-  | RequestPayoutAccount
-  | RecordPayoutAccount
-  | RefusePayoutAccount
-  | AskWithdrawal
-  | ApproveWithdrawal
-  | RefuseWithdrawal
-  | RecordTransfer
-  | CancelWithdrawal
-  | FailWithdrawal;
+export class FailWithdrawal extends byStaff('FailWithdrawal', z.object({ ...withdrawal, reason: because })) {}

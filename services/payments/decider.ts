@@ -1,8 +1,10 @@
-import { AgonError, type Decider } from '../kernel/index.js';
-import type { AskWithdrawal, CancelWithdrawal, PaymentCommand, RequestCheckout, RequestRefund } from './commands.js';
+import { AgonError, type CommandOf, type Decider } from '../kernel/index.js';
+import type * as commands from './commands.js';
 import type { PaymentEvent } from './events.js';
 import { failCheckout, left, takeNotice } from './notices.js';
 import { evolve, initial, isDisputed, maybePaid, type PaymentState, paymentOf, withdrawalOf } from './state.js';
+
+type PaymentCommand = CommandOf<typeof commands>;
 
 /** The smallest payment that providers take, and more than anybody should lose to a typing error. */
 const CHECKOUT_CENTS = { min: 100n, max: 100_000_00n } as const;
@@ -22,14 +24,10 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
       return takeNotice(command.data.notice, state);
     case 'RequestRefund':
       return requestRefund(command, state);
-    case 'RecordRefund': {
-      const { status } = askedRefundOf(state, command.data);
-      return status === 'requested' ? [{ type: 'RefundMade', data: command.data }] : [];
-    }
-    case 'RefuseRefund': {
-      const { status } = askedRefundOf(state, command.data);
-      return status === 'requested' ? [{ type: 'RefundRefused', data: command.data }] : [];
-    }
+    case 'RecordRefund':
+      return isRefundOpen(state, command.data) ? [{ type: 'RefundMade', data: command.data }] : [];
+    case 'RefuseRefund':
+      return isRefundOpen(state, command.data) ? [{ type: 'RefundRefused', data: command.data }] : [];
     case 'EndPlan': {
       const { accountId } = command.data;
       if (!state.plan || state.plan.status === 'ended') return [];
@@ -64,7 +62,7 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
         : [];
     }
     case 'RecordTransfer':
-      return recordTransfer(command.data, state);
+      return recordTransfer(command, state);
     case 'CancelWithdrawal':
       return cancelWithdrawal(command, state);
     case 'FailWithdrawal': {
@@ -75,7 +73,7 @@ function decide(command: PaymentCommand, state: PaymentState): PaymentEvent[] {
   }
 }
 
-function requestCheckout({ data }: RequestCheckout, state: PaymentState): PaymentEvent[] {
+function requestCheckout({ data }: commands.RequestCheckout, state: PaymentState): PaymentEvent[] {
   if (state.payments[data.paymentId]) {
     throw new AgonError('PAYMENTS.EXISTS', `There is a payment ${data.paymentId} already.`);
   }
@@ -98,7 +96,7 @@ function assertNoPlan(accountId: string, { plan, payments }: PaymentState): void
 }
 
 /** What is on its way back already, and not yet heard of, cannot be given back again. */
-function requestRefund({ data }: RequestRefund, state: PaymentState): PaymentEvent[] {
+function requestRefund({ data }: commands.RequestRefund, state: PaymentState): PaymentEvent[] {
   const { accountId, paymentId, requestId, reason } = data;
   const payment = paymentOf(state, paymentId);
   if (payment.asked[requestId]) throw new AgonError('PAYMENTS.EXISTS', `There is a refund ${requestId} already.`);
@@ -123,13 +121,13 @@ function requestRefund({ data }: RequestRefund, state: PaymentState): PaymentEve
   return [{ type: 'RefundRequested', data: { ...asked, chargeId, idempotencyKey, reason } }];
 }
 
-function askedRefundOf(state: PaymentState, { paymentId, requestId }: { paymentId: string; requestId: string }) {
+function isRefundOpen(state: PaymentState, { paymentId, requestId }: { paymentId: string; requestId: string }) {
   const asked = paymentOf(state, paymentId).asked[requestId];
   if (!asked) throw new AgonError('PAYMENTS.UNKNOWN', `There is no refund ${requestId} of payment ${paymentId}.`);
-  return asked;
+  return asked.status === 'requested';
 }
 
-function askWithdrawal({ data }: AskWithdrawal, state: PaymentState): PaymentEvent[] {
+function askWithdrawal({ data }: commands.AskWithdrawal, state: PaymentState): PaymentEvent[] {
   const { accountId, withdrawalId } = data;
   if (state.withdrawals[withdrawalId]) {
     throw new AgonError('PAYMENTS.EXISTS', `There is a withdrawal ${withdrawalId} already.`);
@@ -149,7 +147,7 @@ function askWithdrawal({ data }: AskWithdrawal, state: PaymentState): PaymentEve
 }
 
 /** Before its key was fixed nobody can have been asked to pay; afterwards the provider has to be asked whether it did. */
-function cancelWithdrawal({ data }: CancelWithdrawal, state: PaymentState): PaymentEvent[] {
+function cancelWithdrawal({ data }: commands.CancelWithdrawal, state: PaymentState): PaymentEvent[] {
   const { status, amountCents, currency } = withdrawalOf(state, data.withdrawalId);
   const ended = { ...data, amountCents, currency };
   if (status === 'asked') return [{ type: 'WithdrawalFailed', data: ended }];
@@ -158,10 +156,8 @@ function cancelWithdrawal({ data }: CancelWithdrawal, state: PaymentState): Paym
   throw new AgonError('PAYMENTS.NOT_CANCELLABLE', `Withdrawal ${data.withdrawalId} is ${status}.`);
 }
 
-function recordTransfer(
-  { accountId, withdrawalId, transferId }: { accountId: string; withdrawalId: string; transferId: string },
-  state: PaymentState,
-): PaymentEvent[] {
+function recordTransfer({ data }: commands.RecordTransfer, state: PaymentState): PaymentEvent[] {
+  const { accountId, withdrawalId, transferId } = data;
   const withdrawal = withdrawalOf(state, withdrawalId);
   const { amountCents, currency, status } = withdrawal;
   if (maybePaid(withdrawal)) {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { cents, defineEvents, type EventOf, notChosen, positiveCents, slug } from '../kernel/index.js';
+import { cents, defineEvents, type EventOf, notChosen, positiveCents, slug, version1 } from '../kernel/index.js';
 
 /** Money that people pay in and take out. Play credits are not: they cost nothing and are worth nothing. */
 export const realCurrency = z.enum(['USD', 'EUR', 'GBP']);
@@ -43,6 +43,8 @@ const subscription = z.object({
   status: planStatus,
 });
 
+const payoutAccount = { accountId: slug, payoutAccountId: providerId, enabled: z.boolean(), asOfS };
+const planPayment = { accountId: slug, planId: ofOffer, invoiceId: providerId, ...price };
 const planClaim = {
   accountId: slug,
   planId: ofOffer,
@@ -59,13 +61,7 @@ export const notice = z.discriminatedUnion('kind', [
   refund,
   dispute,
   subscription.extend({ kind: z.literal('plan') }),
-  z.object({
-    kind: z.literal('plan-paid'),
-    accountId: slug,
-    planId: ofOffer,
-    invoiceId: providerId,
-    ...price,
-  }),
+  z.object({ kind: z.literal('plan-paid'), ...planPayment }),
   /** A refund or a dispute of what was paid for a plan; it stands until it fails or is won. */
   z.object({ kind: z.literal('plan-claim'), ...planClaim, stands: z.boolean() }),
   /** A transfer was taken back: so much of it in all, up to now. */
@@ -76,13 +72,7 @@ export const notice = z.discriminatedUnion('kind', [
     transferId: providerId,
     ...price,
   }),
-  z.object({
-    kind: z.literal('payout-account'),
-    accountId: slug,
-    payoutAccountId: providerId,
-    enabled: z.boolean(),
-    asOfS,
-  }),
+  z.object({ kind: z.literal('payout-account'), ...payoutAccount }),
 ]);
 
 const askedRefund = { ...payment, requestId: z.uuid() };
@@ -99,30 +89,27 @@ const returned = { depositId: z.string().max(120), returnedCents: cents };
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const paymentEvents = defineEvents('payments', {
-  CheckoutRequested: { version: 1, schema: z.object({ ...payment, order }) },
-  CheckoutOpened: { version: 1, schema: z.object({ ...payment, sessionId: providerId, url: z.url() }) },
-  CheckoutFailed: { version: 1, schema: z.object({ ...payment, reason: because }) },
-  PaymentReceived: { version: 1, schema: z.object({ ...payment, order, chargeId: providerId }) },
+  CheckoutRequested: version1({ ...payment, order }),
+  CheckoutOpened: version1({ ...payment, sessionId: providerId, url: z.url() }),
+  CheckoutFailed: version1({ ...payment, reason: because }),
+  PaymentReceived: version1({ ...payment, order, chargeId: providerId }),
   PaymentRefunded: { version: 1, schema: refunded.extend({ taken }) },
   /** The key of the call is fixed: from here on, the provider may have been asked. The money is taken by its notice. */
-  RefundRequested: {
-    version: 1,
-    schema: z.object({
-      ...askedRefund,
-      ...price,
-      chargeId: providerId,
-      idempotencyKey: z.string().max(255),
-      reason: because,
-    }),
-  },
-  RefundMade: { version: 1, schema: z.object({ ...askedRefund, refundId: providerId }) },
-  RefundRefused: { version: 1, schema: z.object({ ...askedRefund, reason: because }) },
+  RefundRequested: version1({
+    ...askedRefund,
+    ...price,
+    chargeId: providerId,
+    idempotencyKey: z.string().max(255),
+    reason: because,
+  }),
+  RefundMade: version1({ ...askedRefund, refundId: providerId }),
+  RefundRefused: version1({ ...askedRefund, reason: because }),
   RefundFailed: { version: 1, schema: refunded.extend(returned) },
   DisputeOpened: { version: 1, schema: disputed.extend({ taken }) },
   DisputeWon: { version: 1, schema: disputed.extend(returned) },
   DisputeLost: { version: 1, schema: disputed },
   /** A refund or a dispute that was heard of before its payment. */
-  NoticeKept: { version: 1, schema: z.object({ ...payment, notice: z.discriminatedUnion('kind', [refund, dispute]) }) },
+  NoticeKept: version1({ ...payment, notice: z.discriminatedUnion('kind', [refund, dispute]) }),
   PlanChanged: {
     version: 2,
     schema: subscription,
@@ -131,38 +118,26 @@ export const paymentEvents = defineEvents('payments', {
   },
   /** News of a subscription that is not the plan: an older one, or one that nothing was paid for yet. */
   PlanNoted: { version: 1, schema: subscription },
-  PlanPaid: {
-    version: 1,
-    schema: z.object({ accountId: slug, planId: ofOffer, invoiceId: providerId, ...price }),
-  },
+  PlanPaid: version1(planPayment),
   /** The plan itself follows its subscription, not this. */
-  PlanPaymentTaken: { version: 1, schema: z.object(planClaim) },
-  PlanPaymentReturned: { version: 1, schema: z.object({ ...planClaim, returnedCents: cents }) },
+  PlanPaymentTaken: version1(planClaim),
+  PlanPaymentReturned: version1({ ...planClaim, returnedCents: cents }),
   /** Asked for, or of a subscription that another one has replaced. */
-  PlanEndRequested: { version: 1, schema: z.object({ accountId: slug, subscriptionId: providerId }) },
-  PayoutAccountRequested: { version: 1, schema: z.object({ accountId: slug }) },
-  PayoutAccountRefused: { version: 1, schema: z.object({ accountId: slug, reason: because }) },
-  PayoutAccountOpened: { version: 1, schema: z.object({ accountId: slug, payoutAccountId: providerId }) },
-  PayoutAccountChanged: {
-    version: 1,
-    schema: z.object({ accountId: slug, payoutAccountId: providerId, enabled: z.boolean(), asOfS }),
-  },
-  WithdrawalAsked: { version: 1, schema: z.object(withdrawal) },
-  WithdrawalRefused: { version: 1, schema: z.object({ ...withdrawal, reason: because, availableCents: cents }) },
+  PlanEndRequested: version1({ accountId: slug, subscriptionId: providerId }),
+  PayoutAccountRequested: version1({ accountId: slug }),
+  PayoutAccountRefused: version1({ accountId: slug, reason: because }),
+  PayoutAccountOpened: version1({ accountId: slug, payoutAccountId: providerId }),
+  PayoutAccountChanged: version1(payoutAccount),
+  WithdrawalAsked: version1(withdrawal),
+  WithdrawalRefused: version1({ ...withdrawal, reason: because, availableCents: cents }),
   /** The money is held and the key of the transfer fixed: from here on, the provider may have been asked to pay. */
-  WithdrawalRequested: {
-    version: 1,
-    schema: z.object({ ...withdrawal, payoutAccountId: providerId, idempotencyKey: z.string().max(255) }),
-  },
+  WithdrawalRequested: version1({ ...withdrawal, payoutAccountId: providerId, idempotencyKey: z.string().max(255) }),
   /** No transfer is begun from here on. One that was begun before may still turn up. */
-  WithdrawalStopped: { version: 1, schema: z.object({ ...withdrawal, reason: because }) },
-  WithdrawalPaid: { version: 1, schema: z.object({ ...withdrawal, transferId: providerId }) },
+  WithdrawalStopped: version1({ ...withdrawal, reason: because }),
+  WithdrawalPaid: version1({ ...withdrawal, transferId: providerId }),
   /** So much more of a transfer came back, and so much in all. */
-  WithdrawalReversed: {
-    version: 1,
-    schema: z.object({ ...withdrawal, transferId: providerId, totalCents: positiveCents }),
-  },
-  WithdrawalFailed: { version: 1, schema: z.object({ ...withdrawal, reason: because }) },
+  WithdrawalReversed: version1({ ...withdrawal, transferId: providerId, totalCents: positiveCents }),
+  WithdrawalFailed: version1({ ...withdrawal, reason: because }),
 });
 
 export type PaymentEvent = EventOf<typeof paymentEvents>;

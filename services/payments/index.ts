@@ -5,14 +5,8 @@ import { paymentEvents } from './events.js';
 import { paidIn, withdrawals } from './policies.js';
 
 export * from './commands.js';
-export {
-  type Notice,
-  type Order,
-  type PaymentEvent,
-  paymentEvents,
-  type RealCurrency,
-  realCurrency,
-} from './events.js';
+export type * from './events.js';
+export { paymentEvents, realCurrency } from './events.js';
 export * from './incoming.js';
 export * from './offers.js';
 export type * from './provider.js';

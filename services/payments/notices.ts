@@ -25,9 +25,8 @@ export function takeNotice(notice: Notice, state: PaymentState): PaymentEvent[] 
     case 'dispute': {
       const { accountId, paymentId } = notice;
       const payment = paymentOf(state, paymentId);
-      if (payment.status === 'received')
-        return notice.kind === 'refund' ? refund(notice, payment) : dispute(notice, payment);
-      return [{ type: 'NoticeKept', data: { accountId, paymentId, notice } }];
+      if (payment.status !== 'received') return [{ type: 'NoticeKept', data: { accountId, paymentId, notice } }];
+      return notice.kind === 'refund' ? refund(notice, payment) : dispute(notice, payment);
     }
     case 'plan':
       return changePlan(notice, state);
@@ -69,13 +68,9 @@ function refund(notice: NoticeOf<'refund'>, payment: Payment): PaymentEvent[] {
   if (before === 'failed' || (before === 'counted' && !failed)) return [];
   const counted: PaymentEvent = { type: 'PaymentRefunded', data: { ...data, taken: take(payment, amountCents) } };
   if (!failed) return [counted];
-  const depositId = `${refundId}:failed`;
-  if (before === 'counted') {
-    const returnedCents = giveBack(payment, amountCents);
-    return [{ type: 'RefundFailed', data: { ...data, depositId, returnedCents } }];
-  }
   // Heard of its failure first: nothing was taken, nothing is given back, and its beginning will not count any more.
-  return [{ type: 'RefundFailed', data: { ...data, depositId, returnedCents: '0' } }];
+  const returnedCents = before === 'counted' ? giveBack(payment, amountCents) : '0';
+  return [{ type: 'RefundFailed', data: { ...data, depositId: `${refundId}:failed`, returnedCents } }];
 }
 
 /** A dispute takes the money when it opens; a won one gives it back. Its end is final, also if heard of first. */

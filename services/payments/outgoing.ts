@@ -26,18 +26,6 @@ import { payments } from './index.js';
 import type { PaymentProvider } from './provider.js';
 import { isDisputed } from './state.js';
 
-type Event<Type extends PaymentEvent['type']> = Extract<PaymentEvent, { type: Type }> &
-  Pick<RecordedEvent, 'id' | 'time'> &
-  Partial<Pick<RecordedEvent, 'meta'>>;
-type Outgoing = Event<
-  | 'CheckoutRequested'
-  | 'PayoutAccountRequested'
-  | 'WithdrawalRequested'
-  | 'WithdrawalStopped'
-  | 'RefundRequested'
-  | 'PlanEndRequested'
->;
-
 /** The facts after which the provider has to be called. */
 export const outgoingTypes = [
   'CheckoutRequested',
@@ -47,6 +35,10 @@ export const outgoingTypes = [
   'RefundRequested',
   'PlanEndRequested',
 ] as const satisfies readonly PaymentEvent['type'][];
+
+type Outgoing = Extract<PaymentEvent, { type: (typeof outgoingTypes)[number] }> &
+  Pick<RecordedEvent, 'id' | 'time'> &
+  Partial<Pick<RecordedEvent, 'meta'>>;
 
 interface OutgoingPorts {
   readonly provider: PaymentProvider;

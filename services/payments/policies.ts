@@ -1,4 +1,4 @@
-import { definePolicy, type EventOf, type Reaction } from '../kernel/index.js';
+import { definePolicy, type Reaction } from '../kernel/index.js';
 import {
   ClawBackFunds,
   DepositFunds,
@@ -10,16 +10,9 @@ import {
   type WalletEvent,
 } from '../wallet/index.js';
 import { ApproveWithdrawal, RefuseWithdrawal } from './commands.js';
-import type { Order, PaymentEvent, paymentEvents } from './events.js';
+import type { Order, PaymentEvent } from './events.js';
 
-type Event<Type extends PaymentEvent['type']> = Extract<EventOf<typeof paymentEvents>, { type: Type }>;
-type PaidInType =
-  | 'PaymentReceived'
-  | 'PaymentRefunded'
-  | 'RefundFailed'
-  | 'DisputeOpened'
-  | 'DisputeWon'
-  | 'DisputeLost';
+type Event<Type extends PaymentEvent['type']> = Extract<PaymentEvent, { type: Type }>;
 
 /** What an amount of money is worth in the wallet: itself, or its share of the credits that were bought with it. */
 function worth(order: Order, amountCents: string) {
@@ -66,10 +59,12 @@ const freezeOf = ({ accountId, disputeId }: Event<'DisputeLost'>['data']) => ({
 
 const unfreeze = (data: Event<'DisputeLost'>['data'], meta: Reaction) => [new UnfreezeWallet(freezeOf(data), meta(1))];
 
+const CLAIMS = ['PaymentRefunded', 'RefundFailed', 'DisputeOpened', 'DisputeWon', 'DisputeLost'] as const;
+
 /** What was paid is in the wallet; what was refunded or charged back is not; what came back is there again. */
-export const paidIn = definePolicy<Event<PaidInType>>(
+export const paidIn = definePolicy<Event<'PaymentReceived' | (typeof CLAIMS)[number]>>(
   'payments.paid-in',
-  ['PaymentReceived', 'PaymentRefunded', 'RefundFailed', 'DisputeOpened', 'DisputeWon', 'DisputeLost'],
+  ['PaymentReceived', ...CLAIMS],
   ({ type, data, time }, meta) => {
     // A plan is paid for, not paid in: nothing of it was ever in the wallet.
     if (data.order.kind === 'plan') return [];

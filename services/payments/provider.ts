@@ -1,28 +1,9 @@
-import type { Notice, Order } from './events.js';
+import type { Notice, PaymentEvent } from './events.js';
 
-export interface CheckoutOrder {
-  readonly accountId: string;
-  readonly paymentId: string;
-  readonly order: Order;
-}
-
-export interface TransferOrder {
-  readonly accountId: string;
-  readonly withdrawalId: string;
-  readonly amountCents: string;
-  readonly currency: string;
-  readonly payoutAccountId: string;
-  readonly idempotencyKey: string;
-}
-
-export interface RefundOrder {
-  readonly accountId: string;
-  readonly paymentId: string;
-  readonly requestId: string;
-  readonly chargeId: string;
-  readonly amountCents: string;
-  readonly idempotencyKey: string;
-}
+type Of<Type extends PaymentEvent['type']> = Extract<PaymentEvent, { type: Type }>['data'];
+export type CheckoutOrder = Of<'CheckoutRequested'>;
+export type TransferOrder = Of<'WithdrawalRequested'>;
+type RefundOrder = Omit<Of<'RefundRequested'>, 'currency' | 'reason'>;
 
 /**
  * Who takes and pays real money for us. A call that may not have been carried out fails with PAYMENTS.NO_ANSWER and is

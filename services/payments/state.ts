@@ -27,10 +27,7 @@ interface Claim<Stage> {
   readonly amountCents: bigint;
 }
 
-interface Withdrawal {
-  readonly withdrawalId: string;
-  readonly amountCents: string;
-  readonly currency: 'USD' | 'EUR' | 'GBP';
+interface Withdrawal extends Omit<Extract<PaymentEvent, { type: 'WithdrawalAsked' }>['data'], 'accountId'> {
   readonly status: 'asked' | 'refused' | 'requested' | 'stopped' | 'paid' | 'failed';
   readonly transferId?: string;
   /** What came back of it. */
@@ -86,7 +83,7 @@ export function evolve(state: PaymentState, event: PaymentEvent): PaymentState {
     case 'PlanEndRequested':
       return { ...state, planEndings: [...state.planEndings, event.data.subscriptionId] };
     case 'PayoutAccountRequested':
-      return { ...state, payout: { enabled: false, asOfS: 0 } };
+      return { ...state, payout: NO_PAYOUT };
     case 'PayoutAccountRefused': {
       const { payout: _payout, ...rest } = state;
       return rest;

@@ -19,5 +19,3 @@ export class RevokeRunner extends defineCommand({
   stream,
   allow: isStaff,
 }) {}
-
-export type RunnerCommand = RegisterRunner | RevokeRunner;

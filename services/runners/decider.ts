@@ -1,6 +1,8 @@
-import { AgonError, type Decider, runnerIdOf } from '../kernel/index.js';
-import type { RunnerCommand } from './commands.js';
+import { AgonError, type CommandOf, type Decider, runnerIdOf } from '../kernel/index.js';
+import type * as commands from './commands.js';
 import type { RunnerEvent } from './events.js';
+
+type RunnerCommand = CommandOf<typeof commands>;
 
 export type RunnerState =
   | { readonly status: 'unknown' }

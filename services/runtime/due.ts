@@ -12,10 +12,11 @@ import {
   SYSTEM,
 } from '../kernel/index.js';
 import type { Host } from './host.js';
-import { repeat } from './repeat.js';
+import { type Repeating, repeat } from './repeat.js';
 
 const SWEEP_MS = 500;
 
+export type Execute = (command: Command) => Promise<Handled>;
 export type MetaOf = (what: string, id: string) => CommandMeta;
 
 /** What whoever follows events by itself needs of a host. */
@@ -28,14 +29,14 @@ interface Due {
   readonly types: readonly string[];
   begin(): {
     readonly fold: { apply(event: never): void; completeUpTo(position: number): number };
-    due(): readonly ((meta: MetaOf) => Command)[];
+    due(meta: MetaOf): readonly Command[];
   };
 }
 
 /** Asks for what is due, again and again. Its checkpoint never passes what has still to end. */
 export async function followDue(
   { engines, clock, onRetry }: Follows,
-  execute: (command: Command) => Promise<Handled>,
+  execute: Execute,
   { group, types, begin }: Due,
 ): Promise<Consumer> {
   const [makeBus, checkpoints] = await Promise.all([engines.bus(), engines.checkpoints()]);
@@ -53,13 +54,8 @@ export async function followDue(
     for (const event of events) following.fold.apply(upcast(event) as never);
   });
   const meta: MetaOf = (what, id) => newMeta(SYSTEM, { id: derivedId(what, id, clock()), clock });
-  const sweeper = repeat(
-    SWEEP_MS,
-    async () => {
-      for (const make of following.due()) await execute(make(meta)).catch(unlessClosed((err) => onRetry(group, err)));
-    },
-    (error) => onRetry(group, error),
-  );
+  const tell = (error: unknown) => onRetry(group, error);
+  const sweeper = sweep(() => following.due(meta), execute, tell);
   const stop = async () => {
     await sweeper.stop();
     await bus.close();
@@ -67,7 +63,16 @@ export async function followDue(
   return { ...consumer, stop };
 }
 
-/** A log that is closing has no more to say about anything. */
-export const unlessClosed = (tell: (error: unknown) => void) => (error: unknown) => {
-  if (!isAgonError(error, 'STORE.CLOSED')) tell(error);
-};
+/** Carries out what is due, again and again. A log that is closing has no more to say about anything. */
+export const sweep = (due: () => readonly Command[], execute: Execute, tell: (error: unknown) => void): Repeating =>
+  repeat(
+    SWEEP_MS,
+    async () => {
+      for (const command of due()) {
+        await execute(command).catch((error: unknown) => {
+          if (!isAgonError(error, 'STORE.CLOSED')) tell(error);
+        });
+      }
+    },
+    tell,
+  );

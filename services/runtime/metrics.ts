@@ -4,7 +4,7 @@ import type { CommitReport as Committed } from '../../projections/engine/project
 import type { RunnerOptions } from '../../sandbox-runner/index.js';
 import type { Command, RateLimits, SealedEvent } from '../kernel/index.js';
 import type { PaymentProvider } from '../payments/index.js';
-import type { Delivered } from './observe.js';
+import type { DeliveryReport } from './observe.js';
 import { Timings } from './timings.js';
 
 /** From a thousandth of a second to a minute: medians and tails can both be read off. */
@@ -132,7 +132,7 @@ export class Metrics {
     for (const { type } of events) this.events(type);
   };
 
-  readonly onDelivered = ({ group, events, ms, endedMs }: Delivered): void => {
+  readonly onDelivered = ({ group, events, ms, endedMs }: DeliveryReport): void => {
     this.delivered.observe(ms / 1000, group);
     const last = events.at(-1);
     if (last) this.delays.observe(Math.max(0, (endedMs - Date.parse(last.time)) / 1000), group);
@@ -234,10 +234,10 @@ const CALLS = [
   'readWebhook',
 ] as const satisfies readonly (keyof PaymentProvider)[];
 
-type Told = (call: string, ms: number, args: readonly unknown[], ok: boolean) => void;
+type CallListener = (call: string, ms: number, args: readonly unknown[], ok: boolean) => void;
 
 /** The same object, with these calls timed. The object's own fields stay its own. */
-function timed<T extends object>(target: T, calls: readonly string[], tell: Told): T {
+function timed<T extends object>(target: T, calls: readonly string[], tell: CallListener): T {
   return new Proxy(target, {
     get: (_target, name) => {
       const value: unknown = Reflect.get(target, name, target);

@@ -6,7 +6,7 @@ import { version } from './package.js';
 import type { Config } from './settings.js';
 
 /** Events that a group has taken in. */
-export interface Delivered {
+export interface DeliveryReport {
   readonly group: string;
   readonly events: readonly RecordedEvent[];
   /** By the clock that only goes forward. */
@@ -57,7 +57,7 @@ function both<Args extends unknown[]>(first: (...args: Args) => void, second: ((
 function watchedBus(
   bus: Bus,
   clock: Clock,
-  tell: (delivered: Delivered) => void,
+  tell: (delivered: DeliveryReport) => void,
   types?: Parameters<Telemetry['bus']>[1],
 ): Bus {
   return {

@@ -9,7 +9,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Seen } from '../../gateway/observe.js';
 import { type Cause, type Command, type SealedEvent, spanIdOf, traceIdOf } from '../kernel/index.js';
-import type { Delivered } from './observe.js';
+import type { DeliveryReport } from './observe.js';
 
 /** The ids of the next span. Spans are made one after the other, so there is never more than one next. */
 class SpanIds implements IdGenerator {
@@ -107,7 +107,7 @@ export class Tracing {
     }
   };
 
-  readonly onDelivered = ({ group, events, ms, startedMs }: Delivered): void => {
+  readonly onDelivered = ({ group, events, ms, startedMs }: DeliveryReport): void => {
     for (const { type, id: parentId, position, meta } of events) {
       this.tell({
         name: `${group} ${type}`,

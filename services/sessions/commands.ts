@@ -1,31 +1,19 @@
 import { z } from 'zod';
-import { type Actor, actsFor, defineCommand, slug } from '../kernel/index.js';
+import { actsFor, commandsOn, slug } from '../kernel/index.js';
 import { sessionEvents, sessionId, tokenHash } from './events.js';
 
 export const streamOf = (id: string) => `session-${id}`;
-const stream = (data: { sessionId: string }) => streamOf(data.sessionId);
-const itself = (actor: Actor, data: { accountId: string }) => actsFor(actor, data.accountId, 'owner');
+const byItself = commandsOn(
+  (data: { sessionId: string; accountId: string }) => streamOf(data.sessionId),
+  (actor, { accountId }) => actsFor(actor, accountId, 'owner'),
+);
 
-export class OpenSession extends defineCommand({
-  type: 'OpenSession',
-  data: sessionEvents.specs.SessionOpened.schema,
-  stream,
-  allow: itself,
-}) {}
+export class OpenSession extends byItself('OpenSession', sessionEvents.specs.SessionOpened.schema) {}
 
 /** Trades a refresh token for the next one. */
-export class RefreshSession extends defineCommand({
-  type: 'RefreshSession',
-  data: z.object({ sessionId, accountId: slug, tokenHash, nextHash: tokenHash }),
-  stream,
-  allow: itself,
-}) {}
+export class RefreshSession extends byItself(
+  'RefreshSession',
+  z.object({ sessionId, accountId: slug, tokenHash, nextHash: tokenHash }),
+) {}
 
-export class EndSession extends defineCommand({
-  type: 'EndSession',
-  data: z.object({ sessionId, accountId: slug }),
-  stream,
-  allow: itself,
-}) {}
-
-export type SessionCommand = OpenSession | RefreshSession | EndSession;
+export class EndSession extends byItself('EndSession', z.object({ sessionId, accountId: slug })) {}

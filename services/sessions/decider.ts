@@ -1,13 +1,10 @@
-import { AgonError, type Decider } from '../kernel/index.js';
-import type { RefreshSession, SessionCommand } from './commands.js';
-import type { Method, SessionEvent } from './events.js';
+import { AgonError, type CommandOf, type Decider } from '../kernel/index.js';
+import type * as commands from './commands.js';
+import type { SessionEvent } from './events.js';
 
-export interface Session {
-  readonly accountId: string;
-  readonly epoch: number;
-  readonly methods: readonly Method[];
-  readonly expiresAt: string;
-  readonly tokenHash: string;
+type SessionCommand = CommandOf<typeof commands>;
+
+export interface Session extends Omit<Extract<SessionEvent, { type: 'SessionOpened' }>['data'], 'sessionId'> {
   /**
    * Tokens that were traded in, by the beginnings of their hashes. Whoever shows one of them again has it from somebody
    * else, or somebody else has ours.
@@ -25,8 +22,8 @@ const markOf = (tokenHash: string) => tokenHash.slice(0, 16);
 function evolve(state: SessionState, event: SessionEvent): SessionState {
   switch (event.type) {
     case 'SessionOpened': {
-      const { accountId, epoch, methods, expiresAt, tokenHash } = event.data;
-      return { accountId, epoch, methods, expiresAt, tokenHash, spent: [], ended: undefined };
+      const { sessionId: _sessionId, ...opened } = event.data;
+      return { ...opened, spent: [], ended: undefined };
     }
     case 'SessionRefreshed':
       return state && { ...state, tokenHash: event.data.tokenHash, spent: [...state.spent, markOf(state.tokenHash)] };
@@ -48,7 +45,7 @@ function decide(command: SessionCommand, state: SessionState): SessionEvent[] {
   return refresh(command, state);
 }
 
-function refresh({ data, meta }: RefreshSession, state: Session): SessionEvent[] {
+function refresh({ data, meta }: commands.RefreshSession, state: Session): SessionEvent[] {
   const { sessionId, accountId, tokenHash, nextHash } = data;
   if (state.ended || Date.parse(state.expiresAt) <= Date.parse(meta.time)) throw over();
   if (tokenHash === state.tokenHash) {

@@ -1,21 +1,11 @@
-import { AgonError, type Decider, fold, unreachable } from '../kernel/index.js';
+import { AgonError, type CommandOf, type Decider, fold, unreachable } from '../kernel/index.js';
 import { type Budget, type BudgetCount, budgetsOn, leftCents, spend, unspend, withBudget } from './budget.js';
-import type {
-  BuyCredits,
-  ClawBackFunds,
-  DepositFunds,
-  ExpireHolds,
-  FreezeWallet,
-  HoldFunds,
-  PostHold,
-  ReverseSettlement,
-  UnfreezeWallet,
-  VoidHold,
-  WalletCommand,
-} from './commands.js';
+import type * as commands from './commands.js';
 import type { Purpose, RefusalReason, WalletEvent } from './events.js';
 import { type Losses, lose, NO_LOSSES, regain } from './losses.js';
 import { EMPTY_PURSE, isMoney, type Lock, type Purse, put, putBack, take, withdrawableCents } from './purse.js';
+
+export type WalletCommand = CommandOf<typeof commands>;
 
 interface Hold {
   readonly holdId: string;
@@ -128,16 +118,12 @@ function bought(state: WalletState, { creditCents, paid }: Of<'CreditsBought'>):
 function held(state: WalletState, data: Of<'FundsHeld'>): WalletState {
   const { holdId, currency, purpose, expiresAt, budgetDay } = data;
   const amountCents = BigInt(data.amountCents);
-  const { purse, taken } = take(
-    purseOf(state, currency),
-    amountCents,
-    purpose.kind === 'withdrawal' ? 'free' : 'locked',
-  );
+  const order = purpose.kind === 'withdrawal' ? 'free' : 'locked';
+  const { purse, taken } = take(purseOf(state, currency), amountCents, order);
   const spent = budgetDay === undefined ? undefined : spend(state.budgets, data, budgetDay, amountCents);
   const hold: Hold = { holdId, amountCents, currency, purpose, expiresAt, taken, counted: spent?.counted };
   return {
-    ...state,
-    purses: { ...state.purses, [currency]: purse },
+    ...withPurse(state, currency, purse),
     holds: [...state.holds, hold],
     budgets: spent?.budgets ?? state.budgets,
   };
@@ -241,15 +227,15 @@ function answer(command: WalletCommand, state: WalletState): WalletEvent[] {
     case 'ReverseSettlement':
       return reverse(command, state);
     case 'FreezeWallet':
-      return freeze(command, state);
+      return state.freezes.includes(freezeKey(command.data)) ? [] : [{ type: 'WalletFrozen', data: command.data }];
     case 'UnfreezeWallet':
-      return unfreeze(command, state);
+      return state.freezes.includes(freezeKey(command.data)) ? [{ type: 'WalletUnfrozen', data: command.data }] : [];
     case 'SetBudget':
       return [{ type: 'BudgetSet', data: command.data }];
   }
 }
 
-function deposit({ data }: DepositFunds, state: WalletState): WalletEvent[] {
+function deposit({ data }: commands.DepositFunds, state: WalletState): WalletEvent[] {
   const before = state.deposits[data.depositId];
   if (!before) return [{ type: 'FundsDeposited', data }];
   if (before.amountCents === BigInt(data.amountCents) && before.currency === data.currency) return [];
@@ -259,7 +245,7 @@ function deposit({ data }: DepositFunds, state: WalletState): WalletEvent[] {
   );
 }
 
-function buy({ data }: BuyCredits, state: WalletState): WalletEvent[] {
+function buy({ data }: commands.BuyCredits, state: WalletState): WalletEvent[] {
   const { accountId, paid } = data;
   const { availableCents, owedCents } = purseOf(state, paid.currency);
   if (!isMoney(paid.currency)) throw new AgonError('COMMAND.INVALID', `${paid.currency} buys nothing: it is no money.`);
@@ -274,7 +260,7 @@ function buy({ data }: BuyCredits, state: WalletState): WalletEvent[] {
   return [{ type: 'CreditsBought', data }];
 }
 
-function holdFunds({ data, meta }: HoldFunds, state: WalletState): WalletEvent[] {
+function holdFunds({ data, meta }: commands.HoldFunds, state: WalletState): WalletEvent[] {
   if (findHold(state, data.holdId))
     throw new AgonError('WALLET.HOLD_EXISTS', `There is a hold ${data.holdId} already.`);
   if (data.budgetDay !== undefined) throw new AgonError('COMMAND.INVALID', 'HoldFunds does not choose its budgetDay.');
@@ -287,9 +273,7 @@ function holdFunds({ data, meta }: HoldFunds, state: WalletState): WalletEvent[]
   const purse = purseOf(state, currency);
   const available = purse.availableCents;
   if (purse.owedCents > 0n) return refuse('owed', available);
-  if (available < amountCents) {
-    return refuse('insufficient', available);
-  }
+  if (available < amountCents) return refuse('insufficient', available);
   if (purpose.kind === 'withdrawal') {
     const why = withheld(state);
     if (why) return refuse(why, 0n);
@@ -303,7 +287,7 @@ function holdFunds({ data, meta }: HoldFunds, state: WalletState): WalletEvent[]
   return left < amountCents ? refuse('budget', left) : [{ type: 'FundsHeld', data: { ...data, budgetDay } }];
 }
 
-function postHold({ data }: PostHold, state: WalletState): WalletEvent[] {
+function postHold({ data }: commands.PostHold, state: WalletState): WalletEvent[] {
   const { accountId, holdId, payoutCents, withdrawableAt } = data;
   const hold = findHold(state, holdId);
   if (!hold) throw new AgonError('WALLET.UNKNOWN_HOLD', `The wallet of ${accountId} has no open hold ${holdId}.`);
@@ -315,17 +299,17 @@ function postHold({ data }: PostHold, state: WalletState): WalletEvent[] {
 }
 
 /** Voiding what is not held gives nothing back and is no error: a refused stake is voided with its match. */
-function voidHold({ data }: VoidHold, state: WalletState): WalletEvent[] {
+function voidHold({ data }: commands.VoidHold, state: WalletState): WalletEvent[] {
   const hold = findHold(state, data.holdId);
   return hold ? [{ type: 'HoldVoided', data: endOf(data.accountId, hold) }] : [];
 }
 
-function expireHolds({ data, meta }: ExpireHolds, state: WalletState): WalletEvent[] {
+function expireHolds({ data, meta }: commands.ExpireHolds, state: WalletState): WalletEvent[] {
   const over = state.holds.filter(({ expiresAt }) => expiresAt !== undefined && expiresAt <= meta.time);
   return over.map((hold) => ({ type: 'HoldExpired', data: endOf(data.accountId, hold) }));
 }
 
-function clawBack({ data }: ClawBackFunds, state: WalletState): WalletEvent[] {
+function clawBack({ data }: commands.ClawBackFunds, state: WalletState): WalletEvent[] {
   const { depositId, currency } = data;
   const deposit = state.deposits[depositId];
   if (deposit?.currency !== currency) {
@@ -345,7 +329,7 @@ function clawBack({ data }: ClawBackFunds, state: WalletState): WalletEvent[] {
   return [{ type: 'FundsClawedBack', data: { ...data, clawBackId, owedCents } }];
 }
 
-function reverse({ data }: ReverseSettlement, state: WalletState): WalletEvent[] {
+function reverse({ data }: commands.ReverseSettlement, state: WalletState): WalletEvent[] {
   const lostCents = BigInt(data.payoutCents) - BigInt(data.stakeCents);
   const owedCents = missing(purseOf(state, data.currency), lostCents);
   return [{ type: 'SettlementReversed', data: { ...data, owedCents } }];
@@ -356,17 +340,9 @@ function missing({ availableCents }: Purse, amountCents: bigint): string {
   return amountCents > availableCents ? (amountCents - availableCents).toString() : '0';
 }
 
-function freeze({ data }: FreezeWallet, state: WalletState): WalletEvent[] {
-  return state.freezes.includes(freezeKey(data)) ? [] : [{ type: 'WalletFrozen', data }];
-}
-
-function unfreeze({ data }: UnfreezeWallet, state: WalletState): WalletEvent[] {
-  return state.freezes.includes(freezeKey(data)) ? [{ type: 'WalletUnfrozen', data }] : [];
-}
-
 const freezeKey = ({ matchId = '', disputeId = '' }: Of<'WalletFrozen'>) => `${matchId}:${disputeId}`;
 
-const heldOf = ({ accountId, amountCents, currency, holdId, purpose }: HoldFunds['data']) => ({
+const heldOf = ({ accountId, amountCents, currency, holdId, purpose }: commands.HoldFunds['data']) => ({
   accountId,
   amountCents,
   currency,

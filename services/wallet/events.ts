@@ -9,6 +9,7 @@ import {
   readable,
   slug,
   text,
+  version1,
 } from '../kernel/index.js';
 
 /** Names that others give: of holds, deposits, withdrawals, runs. */
@@ -48,20 +49,11 @@ const freeze = z.object({
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const walletEvents = defineEvents('wallet', {
-  CreditsGranted: {
-    version: 1,
-    schema: z.object({ ...money, reason: notChosen('is what staff says', readable(z.string().max(200))) }),
-  },
+  CreditsGranted: version1({ ...money, reason: notChosen('is what staff says', readable(z.string().max(200))) }),
   /** Credits for compute, paid for with money that is in the wallet. */
-  CreditsBought: {
-    version: 1,
-    schema: z.object({ accountId: slug, packId: reference, creditCents: positiveCents, paid }),
-  },
+  CreditsBought: version1({ accountId: slug, packId: reference, creditCents: positiveCents, paid }),
   /** Without `withdrawableAt` a deposit is played, or goes back the way it came; it is never withdrawn. */
-  FundsDeposited: {
-    version: 1,
-    schema: z.object({ ...money, depositId: reference, withdrawableAt, paid: paid.optional() }),
-  },
+  FundsDeposited: version1({ ...money, depositId: reference, withdrawableAt, paid: paid.optional() }),
   FundsHeld: {
     version: 2,
     // The day is there when a budget was counted against.
@@ -75,45 +67,40 @@ export const walletEvents = defineEvents('wallet', {
   },
   HoldPosted: { version: 2, schema: z.object(held), upcast: same },
   HoldVoided: { version: 2, schema: z.object(held), upcast: same },
-  HoldExpired: { version: 1, schema: z.object(held) },
+  HoldExpired: version1(held),
   /** Comes with the hold that was posted just before. What is more than the hold was won, and waits for its window. */
   FundsCredited: { version: 2, schema: z.object({ ...money, purpose, withdrawableAt }), upcast: same },
-  BountyAwarded: {
-    version: 1,
-    schema: z.object({ ...money, bountyId: reference, matchId: z.uuid(), seat: z.int().min(0), withdrawableAt }),
-  },
+  BountyAwarded: version1({ ...money, bountyId: reference, matchId: z.uuid(), seat: z.int().min(0), withdrawableAt }),
   /** `owedCents` of the amount was not there any more. */
-  FundsClawedBack: {
-    version: 1,
-    schema: z.object({
-      ...money,
-      depositId: reference,
-      clawBackId: reference,
-      reason: z.enum(['refund', 'chargeback']),
-      owedCents: cents,
-      paid: paid.optional(),
-    }),
-  },
+  FundsClawedBack: version1({
+    ...money,
+    depositId: reference,
+    clawBackId: reference,
+    reason: z.enum(['refund', 'chargeback']),
+    owedCents: cents,
+    paid: paid.optional(),
+  }),
   /** The mirror image of a settlement: the stake goes back, and the payout is taken back as far as it is there. */
-  SettlementReversed: {
-    version: 1,
-    schema: z.object({ accountId: slug, currency, purpose, stakeCents: cents, payoutCents: cents, owedCents: cents }),
-  },
-  DebtRepaid: { version: 1, schema: z.object(money) },
+  SettlementReversed: version1({
+    accountId: slug,
+    currency,
+    purpose,
+    stakeCents: cents,
+    payoutCents: cents,
+    owedCents: cents,
+  }),
+  DebtRepaid: version1(money),
   WalletFrozen: { version: 1, schema: freeze },
   WalletUnfrozen: { version: 1, schema: freeze },
   /** Of the whole wallet, or of one agent. A cap that is not there does not cap. */
-  BudgetSet: {
-    version: 1,
-    schema: z.object({
-      accountId: slug,
-      currency,
-      agentId: agentId.optional(),
-      perRunCents: cents.optional(),
-      perDayCents: cents.optional(),
-      totalCents: cents.optional(),
-    }),
-  },
+  BudgetSet: version1({
+    accountId: slug,
+    currency,
+    agentId: agentId.optional(),
+    perRunCents: cents.optional(),
+    perDayCents: cents.optional(),
+    totalCents: cents.optional(),
+  }),
 });
 
 export type WalletEvent = EventOf<typeof walletEvents>;

@@ -10,10 +10,8 @@ export const holdExpiry = definePart({
   start: async ({ writeSide: { execute } }, host) => {
     const begin = () => {
       const holds = new ExpiringHolds(host.clock);
-      const due = () =>
-        holds
-          .due()
-          .map((accountId) => (meta: MetaOf) => new ExpireHolds({ accountId }, meta('expire holds', accountId)));
+      const due = (meta: MetaOf) =>
+        holds.due().map((accountId) => new ExpireHolds({ accountId }, meta('expire holds', accountId)));
       return { fold: holds, due };
     };
     const consumer = await followDue(host, execute, { group: 'expiry', types: ExpiringHolds.types, begin });

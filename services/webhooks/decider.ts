@@ -1,6 +1,8 @@
-import { AgonError, type Decider } from '../kernel/index.js';
-import type { WebhookCommand } from './commands.js';
+import { AgonError, type CommandOf, type Decider } from '../kernel/index.js';
+import type * as commands from './commands.js';
 import type { DeliveryFailure, WebhookEvent } from './events.js';
+
+type WebhookCommand = CommandOf<typeof commands>;
 
 export interface Webhook {
   readonly webhookId: string;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEvents, type EventOf, notChosen, slug } from '../kernel/index.js';
+import { defineEvents, type EventOf, notChosen, slug, version1 } from '../kernel/index.js';
 
 /** What an endpoint can be told. Nothing in them is secret, and none of them helps somebody who plays. */
 export const webhookTypes = [
@@ -30,15 +30,15 @@ const endpoint = { webhookId, accountId: listener };
 
 // The names and fields of these events are the storage format. Add; never rename, never remove.
 export const webhookEvents = defineEvents('webhooks', {
-  WebhookAdded: { version: 1, schema: z.object({ ...endpoint, url: endpointUrl, types }) },
-  WebhookRemoved: { version: 1, schema: z.object(endpoint) },
+  WebhookAdded: version1({ ...endpoint, url: endpointUrl, types }),
+  WebhookRemoved: version1(endpoint),
   /** All attempts have failed: a dead letter, until somebody asks for it again. */
-  DeliveryFailed: { version: 1, schema: z.object({ ...endpoint, ...failure.shape }) },
+  DeliveryFailed: version1({ ...endpoint, ...failure.shape }),
   /** Too many dead letters: nothing more is tried until somebody asks. */
-  WebhookPaused: { version: 1, schema: z.object(endpoint) },
-  ReplayAsked: { version: 1, schema: z.object({ ...endpoint, deliveries: z.array(z.uuid()).max(200) }) },
+  WebhookPaused: version1(endpoint),
+  ReplayAsked: version1({ ...endpoint, deliveries: z.array(z.uuid()).max(200) }),
   /** A dead letter that was asked for again has arrived. What arrives at first is not worth an event. */
-  DeliveryReplayed: { version: 1, schema: z.object({ ...endpoint, deliveryId: z.uuid() }) },
+  DeliveryReplayed: version1({ ...endpoint, deliveryId: z.uuid() }),
 });
 
 export type WebhookEvent = EventOf<typeof webhookEvents>;

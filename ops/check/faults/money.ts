@@ -22,7 +22,7 @@ export const moneyFaults: readonly Fault[] = [
     ['withdraw winnings before their window is over', 'until === null || until > nowIso', 'until === null'],
   ]),
   ...faultsOf('services/wallet/decider.ts', 'services/wallet/wallet.spec.ts', [
-    ['allow an overdraft', 'if (available < amountCents) {', 'if (available < 0n) {'],
+    ['allow an overdraft', 'if (available < amountCents) return', 'if (available < 0n) return'],
     ['end a hold twice', 'return { ...without(state, holdId), posted:', 'return { ...state, posted:'],
     ['withdraw what may only be played', "purpose.kind === 'withdrawal' ? 'free' : 'locked'", "'free'"],
     ['let a frozen wallet pay out', "return state.freezes.length > 0 ? 'frozen' : undefined;", 'return undefined;'],
@@ -56,7 +56,7 @@ export const moneyFaults: readonly Fault[] = [
     ['audit no wrong place', 'return there === sum ? []', 'return sum === sum ? []'],
   ]),
   ...faultsOf('services/payments/commands.ts', 'services/payments/payments.spec.ts', [
-    ['let an operator say that something was paid', "allow: (actor) => actor.role === 'system',", 'allow: isStaff,'],
+    ['let an operator say that something was paid', 'commandsOn(stream, isSystem)', 'commandsOn(stream, isStaff)'],
   ]),
   ...faultsOf('services/payments/notices.ts', 'services/payments/payments.spec.ts', [
     ['credit a payment twice', "if (status === 'received') return [];", ''],

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import kafkajs, { type Admin, type ITopicConfig, type KafkaMessage } from 'kafkajs';
+import kafkajs, { type Admin, type ITopicConfig, type KafkaMessage, type Producer, type Transaction } from 'kafkajs';
 import { AgonError, type Ids, isAgonError } from '../../kernel/index.js';
 import { clientSecurity, connectionError, type KafkaSecurity } from './kafka-security.js';
 import { deadLettersOf, Topics } from './message.js';
@@ -198,6 +198,18 @@ export class KafkaClient {
       await admin.disconnect().catch(() => {});
       throw await connectionError(error, this.options.brokers, this.options.security);
     }
+  }
+}
+
+/** All that is sent in it, or nothing. */
+export async function inTransaction(producer: Producer, send: (transaction: Transaction) => Promise<unknown>) {
+  const transaction = await producer.transaction();
+  try {
+    await send(transaction);
+    await transaction.commit();
+  } catch (error) {
+    await transaction.abort().catch(() => {});
+    throw error;
   }
 }
 

@@ -1,6 +1,6 @@
 import { AgonError, type Checkpoints, type DeadLetter, type EventStore } from '../../kernel/index.js';
 import type { DeadLetterFilter, DeadLetters } from '../../runtime/engines.js';
-import { KafkaClient, type KafkaOptions } from './kafka-client.js';
+import { inTransaction, KafkaClient, type KafkaOptions } from './kafka-client.js';
 import { deadLettersOf, encodeEvent, headerOf, type Message, positionOf } from './message.js';
 
 /** A dead letter as Kafka keeps it: what was put aside, by whom, why, and where it stood. */
@@ -94,20 +94,11 @@ export class KafkaDeadLetters implements DeadLetters {
     });
     await producer.connect();
     try {
-      const transaction = await producer.transaction();
-      try {
-        await transaction.sendBatch({
-          acks: -1,
-          topicMessages: [
-            { topic: this.client.topics.replay, messages: found.map(({ message }) => again(message)) },
-            ...found.map(({ topic, message }) => ({ topic, messages: [{ key: message.key ?? '', value: null }] })),
-          ],
-        });
-        await transaction.commit();
-      } catch (error) {
-        await transaction.abort().catch(() => {});
-        throw error;
-      }
+      const topicMessages = [
+        { topic: this.client.topics.replay, messages: found.map(({ message }) => again(message)) },
+        ...found.map(({ topic, message }) => ({ topic, messages: [{ key: message.key ?? '', value: null }] })),
+      ];
+      await inTransaction(producer, (transaction) => transaction.sendBatch({ acks: -1, topicMessages }));
     } finally {
       await producer.disconnect();
     }
@@ -157,6 +148,6 @@ export class KafkaDeadLetters implements DeadLetters {
 }
 
 function again(message: Message) {
-  const { key, value, headers } = buriedMessage(message, letterOf(message), letterOf(message).origin);
-  return { key, value, headers };
+  const letter = letterOf(message);
+  return buriedMessage(message, letter, letter.origin);
 }

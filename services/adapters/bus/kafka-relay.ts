@@ -10,7 +10,7 @@ import {
 } from '../../kernel/index.js';
 import { backoffMs } from '../relay.js';
 import { GapCheck } from './gap-check.js';
-import { asBusError, KafkaClient, type KafkaOptions } from './kafka-client.js';
+import { asBusError, inTransaction, KafkaClient, type KafkaOptions } from './kafka-client.js';
 import { AHEAD_MAX } from './merge.js';
 import { encodeEvent, encodeWatermark, positionOf, type Range } from './message.js';
 
@@ -200,20 +200,14 @@ class Publisher {
   async publish(events: readonly Outbound[]): Promise<void> {
     const to = events.at(-1)?.position;
     if (to === undefined) return;
-    const transaction = await this.producer.transaction();
-    try {
+    const { topics } = this.client;
+    await inTransaction(this.producer, async (transaction) => {
       const ranges = await this.send(transaction, events);
       const watermark = encodeWatermark({ after: this.position, position: to, ranges });
-      await transaction.send({
-        topic: this.client.topics.watermark,
-        acks: -1,
-        messages: [{ ...watermark, partition: 0 }],
-      });
-      await transaction.commit();
-    } catch (error) {
-      await transaction.abort().catch(() => {});
+      await transaction.send({ topic: topics.watermark, acks: -1, messages: [{ ...watermark, partition: 0 }] });
+    }).catch((error: unknown) => {
       throw asFenced(error);
-    }
+    });
     this.position = to;
   }
 
@@ -245,13 +239,8 @@ class Publisher {
 }
 
 function asFenced(error: unknown): unknown {
-  const { type } = error as { type?: string };
-  if (type !== 'INVALID_PRODUCER_EPOCH' && type !== 'PRODUCER_FENCED' && type !== 'INVALID_PRODUCER_ID_MAPPING')
-    return error;
-  return new AgonError(
-    'RELAY.FENCED',
-    'Another relay has taken over; this one published nothing since.',
-    {},
-    { cause: error },
-  );
+  const { type = '' } = error as { type?: string };
+  if (!/^(INVALID_PRODUCER_EPOCH|PRODUCER_FENCED|INVALID_PRODUCER_ID_MAPPING)$/.test(type)) return error;
+  const message = 'Another relay has taken over; this one published nothing since.';
+  return new AgonError('RELAY.FENCED', message, {}, { cause: error });
 }
