@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { closeSync, fstatSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compiledCell, root } from './paths.js';
+import { compiledCell, inherited, root } from './paths.js';
 import {
   type CellAnswer,
   type CellWork,
@@ -54,9 +54,6 @@ function permissionFlags(): string[] {
   return [flag, `--allow-fs-read=${join(root, '*')}`, '--allow-worker', '--no-warnings'];
 }
 
-const environment = (names: readonly string[]): NodeJS.ProcessEnv =>
-  Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
-
 /** A file that only its two descriptors know: it has no name any more by the time the cell starts. */
 function openMarkers(): number {
   const folder = mkdtempSync(join(tmpdir(), 'agon-cell-'));
@@ -102,7 +99,7 @@ export class CellProcess {
         ...(cellFile === undefined && !open ? permissionFlags() : []),
       ],
       // Local time must be the same everywhere; nothing else of the host's environment is a cell's business.
-      env: { TZ: 'UTC', ...environment(open ? ['PATH', 'HOME', 'SystemRoot'] : ['SystemRoot']) },
+      env: { TZ: 'UTC', ...inherited(open ? ['PATH', 'HOME', 'SystemRoot'] : ['SystemRoot']) },
       // The fourth place is `markerFd` on the other side.
       stdio: ['ignore', 'ignore', 'pipe', this.markersFd, 'ipc'],
       // In a process group of its own: Ctrl-C and a terminal that closes are ours to hear. The match in hand is played on.

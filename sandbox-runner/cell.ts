@@ -89,7 +89,7 @@ async function callSeat({ method, argument, fuel }: Order<'call'>): Promise<Cell
   const answer = await agent[method](argument, fuel);
   const printed = agent.log().slice(seated.printed);
   seated.printed += printed.length;
-  return { kind: 'answered', answered: { answer, usage: agent.usage, printed } };
+  return { kind: 'answered', answer, usage: agent.usage, printed };
 }
 
 async function check({ source, runtime, limits }: Order<'check'>): Promise<CellAnswer> {

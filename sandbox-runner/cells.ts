@@ -14,8 +14,6 @@ const SEATS_A_CELL = 4;
 /**
  * Cells for agents of every runtime. Those in JavaScript get the cells with the most walls around them; open cells, which
  * may start processes, are there from the first match that needs one.
- *
- * @example const record = await cells.play({ matchId, game: 'connect-four', seed, agents });
  */
 export class Cells {
   private readonly closed: CellPool;

@@ -1,6 +1,5 @@
 /** The public face of the sandbox runner; nothing outside this folder imports anything deeper. */
-export { houseAgentNamed, houseAgentSource, houseAgents } from './agents/index.js';
-export { houseAccounts, houseStables } from './agents/stables.js';
+export { houseAccounts, houseAgentNamed, houseAgentSource, houseAgents, houseStables } from './agents/index.js';
 export type { ArenaPort, WorkOrder } from './arena-port.js';
 export { type AgentCode, archivedAgent, folderAgent, uploadedAgent } from './bundles/archive.js';
 export { bootCode, bundleCode } from './bundles/bundle.js';

@@ -59,13 +59,7 @@ export const defaultLimits: Limits = Object.freeze(limitsSchema.parse({}));
 export type Meter = 'fuel' | 'time' | 'clock';
 
 /** What one seat may spend, in the unit of its driver. */
-interface Allowance {
-  readonly init: number;
-  readonly turn: number;
-  readonly bank: number;
-}
-
-export function allowanceOf(limits: Limits, meter: Meter): Allowance {
+export function allowanceOf(limits: Limits, meter: Meter) {
   switch (meter) {
     case 'fuel':
       return { init: limits.initFuel, turn: limits.turnFuel, bank: limits.bankFuel };
@@ -76,11 +70,7 @@ export function allowanceOf(limits: Limits, meter: Meter): Allowance {
   }
 }
 
-/**
- * Fills in the defaults and refuses a limit that no driver could hold.
- *
- * @example limitsFrom({ turnFuel: 1_000 }).bankFuel // 2500
- */
+/** Fills in the defaults and refuses a limit that no driver could hold. */
 export function limitsFrom(overrides: Partial<Limits> = {}): Limits {
   const parsed = limitsSchema.safeParse({ ...defaultLimits, ...overrides });
   if (parsed.success) return Object.freeze(parsed.data);

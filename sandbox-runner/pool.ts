@@ -34,8 +34,6 @@ const startAttempts = 3;
 /**
  * Keeps cells warm and gives each one match at a time. The promise of `play` always settles: with a record, or with an
  * AgonError. `SANDBOX.CELL_DIED` means that nobody is to blame and the match may be played again.
- *
- * @example const record = await pool.play({ matchId, game: 'connect-four', seed, agents });
  */
 export class CellPool {
   private readonly options: PoolOptions & Required<Pick<PoolOptions, 'size' | 'queueLength' | 'open'>>;

@@ -91,13 +91,6 @@ export interface SeatCall {
   readonly fuel: number;
 }
 
-export interface SeatAnswer {
-  readonly answer: Completion | Reply | Fault;
-  readonly usage: Usage;
-  /** What the agent has printed since the last answer. */
-  readonly printed: string;
-}
-
 /** What an agent's sandbox is, as it is recorded. */
 export type SeatDriver = Pick<AgentInstance, 'driver' | 'driverVersion' | 'meter'>;
 
@@ -131,7 +124,12 @@ export type CellAnswer =
   | { readonly kind: 'played'; readonly record: MatchRecord }
   | { readonly kind: 'checked'; readonly check: SourceCheck }
   | { readonly kind: 'seated'; readonly at: SeatDriver }
-  | { readonly kind: 'answered'; readonly answered: SeatAnswer }
+  | {
+      readonly kind: 'answered';
+      readonly answer: Completion | Reply | Fault;
+      readonly usage: Usage;
+      readonly printed: string;
+    }
   | { readonly kind: 'stood' }
   | { readonly kind: 'failed'; readonly code: string; readonly message: string };
 

@@ -19,8 +19,6 @@ interface Replay {
  * Runs the referee over a record, without agents. The moves, who made them, an ending by the rules, an illegal move and
  * the fuel account are all derived again. That an agent crashed cannot be seen from its moves; of such a fault a replay
  * only confirms that it was that seat's turn and that the scores follow. Playing the match again settles the rest.
- *
- * @example replay(record).agrees
  */
 export function replay(record: MatchRecord): Replay {
   const game = gameNamed(record.game);

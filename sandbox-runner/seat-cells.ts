@@ -148,11 +148,10 @@ class HostedSeat implements AgentInstance {
     }
     const answer = await cell.ask({ ...call, kind: 'call' }, limits.wallMs);
     if (answer.kind === 'answered') {
-      const { usage, printed } = answer.answered;
-      this.usage = usage;
-      this.printed += printed;
-      if (answer.answered.answer.kind === 'fault') this.fault = answer.answered.answer;
-      return answer.answered.answer;
+      this.usage = answer.usage;
+      this.printed += answer.printed;
+      if (answer.answer.kind === 'fault') this.fault = answer.answer;
+      return answer.answer;
     }
     if (cell.killed) throw closed();
     invariant(answer.kind === 'died', `A seat answers its calls, not with ${answer.kind}.`);

@@ -149,10 +149,7 @@ export function sourceTooLarge(source: string, { sourceBytes: allowed }: Limits)
 }
 
 /** What the agent's randomness starts from: the whole digest, and its first words. */
-export function randomStart({ seed, seat }: LoadOptions): {
-  readonly digest: Buffer;
-  readonly words: readonly number[];
-} {
+export function randomStart({ seed, seat }: LoadOptions) {
   const digest = createHash('sha256').update(`${seed}\n${seat}`).digest();
   return { digest, words: [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset)) };
 }

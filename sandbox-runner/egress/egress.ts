@@ -14,7 +14,6 @@ import type { Resolve } from './target.js';
 
 interface EgressPorts {
   readonly resolve?: Resolve;
-  readonly nowMs?: () => number;
   readonly onEntry?: (entry: EgressEntry) => void;
 }
 
@@ -26,7 +25,6 @@ type Play = (job: MatchJob, onProgress?: (progress: Progress) => void) => Promis
  */
 export class Egress {
   private readonly resolve: Resolve;
-  private readonly nowMs: () => number;
   private readonly onEntry: (entry: EgressEntry) => void;
   private readonly authorities: readonly string[];
   private folder: string | undefined;
@@ -36,7 +34,6 @@ export class Egress {
     ports: EgressPorts = {},
   ) {
     this.resolve = ports.resolve ?? ((host) => lookup(host, { all: true, verbatim: true }));
-    this.nowMs = ports.nowMs ?? (() => performance.now());
     this.onEntry = ports.onEntry ?? (() => {});
     this.authorities = [...rootCertificates, ...policy.authorities];
   }
@@ -86,7 +83,6 @@ export class Egress {
       secrets,
       authorities: this.authorities,
       resolve: this.resolve,
-      nowMs: this.nowMs,
       onEntry: (entry) => {
         heard(entry);
         this.onEntry(entry);

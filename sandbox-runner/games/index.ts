@@ -21,11 +21,6 @@ const games: ReadonlyMap<string, AnyGame> = new Map(
 
 export const gameNames: readonly string[] = [...games.keys()];
 
-/**
- * The rules behind a name.
- *
- * @example gameNamed('connect-four').maxTurns // 42
- */
 export function gameNamed(name: string): AnyGame {
   const game = games.get(name);
   if (game === undefined) {
