@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { AgonError } from '../services/kernel/index.js';
 
-const KiB = 1024;
-const MiB = 1024 * KiB;
+export const KiB = 1024;
+export const MiB = 1024 * KiB;
 
-const whole = (min: number, max: number, usual: number) => z.number().int().min(min).max(max).default(usual);
+/** A whole number from `min` to `max`, and what it is when left out. */
+export const whole = (min: number, max: number, usual: number) => z.number().int().min(min).max(max).default(usual);
 
 /**
  * Every limit on an agent, in one place. Thinking is paid for in the unit that a driver can measure. The wasm driver

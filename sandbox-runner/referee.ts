@@ -1,6 +1,6 @@
 import { invariant } from '../services/kernel/index.js';
 import { type AgentInstance, cleanDetail, type Fault, type FaultRule, type Usage } from './drivers/driver.js';
-import { type Action, type AnyGame, assertSeats, isLegal, type Outcome } from './games/index.js';
+import { type Action, assertSeats, type Game, isLegal, type Outcome } from './games/index.js';
 import { allowanceOf, type Limits, type Meter } from './limits.js';
 
 /** Why a match ended other than by the rules of its game: by a broken rule, or by the watchdog. */
@@ -58,7 +58,7 @@ export interface MatchRecord {
 }
 
 interface MatchSetup {
-  readonly game: AnyGame;
+  readonly game: Game;
   readonly seed: string;
   readonly seats: readonly AgentInstance[];
   readonly limits: Limits;
