@@ -16,7 +16,7 @@ export { assertSeats, gameNamed, gameNames, isLegal } from './games/index.js';
 export { GrpcArena } from './grpc-port.js';
 export { keyIn } from './key.js';
 export { allowanceOf, defaultLimits, type Limits, limitsFrom } from './limits.js';
-export { codeDigest, type MatchAgent, type Progress } from './protocol.js';
+export { codeDigest, type MatchAgent } from './protocol.js';
 export { type MatchRecord, playMatch } from './referee.js';
 export { replay } from './replay.js';
 export { signedReport } from './report.js';

@@ -45,13 +45,13 @@ function modulesOf({ files }: Bundle): Map<string, string> {
 }
 
 /** Ends a call for which the agent is to blame, with the machine still in order. */
-class Stopped extends Error {
+class Stop extends Error {
   constructor(readonly trouble: Trouble) {
     super(trouble.detail);
   }
 }
 
-const stopped = (rule: FaultRule, detail: string): Stopped => new Stopped({ rule, detail });
+const stopped = (rule: FaultRule, detail: string): Stop => new Stop({ rule, detail });
 
 const outOfMemory: Trouble = { rule: 'out_of_memory', detail: 'InternalError: out of memory' };
 
@@ -59,16 +59,16 @@ const outOfMemory: Trouble = { rule: 'out_of_memory', detail: 'InternalError: ou
  * Errors of the engine itself look like any other error to the agent's code, so they are told apart by their text. When
  * there is no memory left even for an error object, QuickJS throws null instead.
  */
-function classify(machine: QuickJsMachine, detail: string): Stopped {
+function classify(machine: QuickJsMachine, detail: string): Stop {
   const starved = detail === 'threw null' && machine.memoryDenied;
-  if (starved || detail.startsWith(outOfMemory.detail)) return new Stopped(outOfMemory);
+  if (starved || detail.startsWith(outOfMemory.detail)) return new Stop(outOfMemory);
   return stopped('crash', detail);
 }
 
 /** `run` says how much it was. Nothing runs any more, not even to find out what else there is to say. */
-const outOfFuel = (): Stopped => stopped('out_of_fuel', 'no fuel is left');
+const outOfFuel = (): Stop => stopped('out_of_fuel', 'no fuel is left');
 
-function explain(machine: QuickJsMachine, error: QuickJSHandle): Stopped {
+function explain(machine: QuickJsMachine, error: QuickJSHandle): Stop {
   if (machine.exhausted) return outOfFuel();
   const described = machine.call('describe', error);
   return classify(machine, described.error ? 'threw null' : machine.context.getString(described.value));
@@ -186,7 +186,7 @@ class WasmAgent implements AgentInstance {
   private bootIn(machine: QuickJsMachine): void {
     const { limits } = this.options;
     const tooLarge = sourceTooLarge(this.source, limits);
-    if (tooLarge) throw new Stopped(tooLarge);
+    if (tooLarge) throw new Stop(tooLarge);
     const { context, runtime } = machine;
     runtime.setMaxStackSize(limits.stackBytes);
     const { words } = randomStart(this.options);
@@ -204,7 +204,7 @@ class WasmAgent implements AgentInstance {
       const { trouble } = explain(machine, ran.error);
       // A module, and whatever it imports, is parsed only now.
       const late = type === 'module' && /^(SyntaxError|Error: Cannot import )/.test(trouble.detail);
-      throw new Stopped(late ? { ...trouble, rule: 'syntax_error' } : trouble);
+      throw new Stop(late ? { ...trouble, rule: 'syntax_error' } : trouble);
     }
     drain(machine);
     if (type === 'module') return exportsOf(machine, ran.value);
@@ -278,7 +278,7 @@ function attempt(machine: QuickJsMachine, step: (machine: QuickJsMachine) => unk
   try {
     return { value: step(machine) };
   } catch (error) {
-    if (error instanceof Stopped) return error.trouble;
+    if (error instanceof Stop) return error.trouble;
     // An exception of the host's own engine came through WebAssembly frames; they will never be unwound properly.
     machine.trapped = true;
     const message = error instanceof Error ? error.message : String(error);

@@ -23,7 +23,7 @@ interface ProxyOptions {
   readonly onEntry: (entry: EgressEntry) => void;
 }
 
-interface Reached {
+interface Route {
   readonly rule: Rule;
   readonly target: RequestTarget;
   readonly upstream: Socket;
@@ -158,7 +158,7 @@ export class EgressProxy {
   }
 
   /** Everything that a request and a tunnel have in common, up to the open connection. */
-  private async reach(visit: Visit, request: IncomingMessage): Promise<Reached> {
+  private async reach(visit: Visit, request: IncomingMessage): Promise<Route> {
     const { grant, resolve, authorities } = this.options;
     const { requests, connectMs, totalMs } = grant.caps;
     const { signal } = visit.abort;
@@ -229,7 +229,7 @@ export class EgressProxy {
   }
 
   /** Sends the request on, in the proxy's own words, and waits for the head of the answer. */
-  private ask(visit: Visit, request: IncomingMessage, { rule, target, upstream }: Reached): Promise<IncomingMessage> {
+  private ask(visit: Visit, request: IncomingMessage, { rule, target, upstream }: Route): Promise<IncomingMessage> {
     const { caps } = this.options.grant;
     const secure = rule.upgrade !== undefined;
     const port = secure ? rule.port : target.port;
