@@ -9,20 +9,20 @@ import type { AgentInstance, Driver } from './drivers/driver.js';
 import { ProcessDriver } from './drivers/process.js';
 import type { Language } from './drivers/runtimes.js';
 import { WasmDriver } from './drivers/wasm.js';
-import { gameNamed } from './games/index.js';
 import { defaultLimits, type Limits } from './limits.js';
 import {
-  driverNames,
+  type CellAnswer,
   type FromCell,
   hostedRuntime,
   liveFeed,
   MarkerWriter,
   markerFd,
-  type Progress,
-  runtimesOf,
+  setupOf,
   type ToCell,
 } from './protocol.js';
 import { type MatchRecord, playMatch } from './referee.js';
+
+type Order<Kind = unknown> = Exclude<ToCell, { kind: 'leave' }> & { readonly kind: Kind };
 
 const wasm = new WasmDriver();
 /** Opened when an agent first needs one, and kept: starting the first sandbox is what takes long. */
@@ -50,24 +50,17 @@ const tell = (message: FromCell): void => {
 
 const markers = new MarkerWriter((text, position) => writeSync(markerFd, text, position));
 
-async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchRecord> {
+async function play({ job, limits, live: isLive, order }: Order<'play'>): Promise<MatchRecord> {
   const seats: AgentInstance[] = [];
-  const { job, limits } = order;
-  const { seed } = job;
   try {
     for (const [seat, agent] of job.agents.entries()) {
       const driver = await driverFor(hostedRuntime(agent), limits);
-      seats.push(await driver.load(agent.source, { seed, seat, limits, endpoint: agent.endpoint }));
+      seats.push(await driver.load(agent.source, { seed: job.seed, seat, limits, endpoint: agent.endpoint }));
     }
-    const heard = (progress: Progress) => tell({ kind: 'progress', order: order.order, progress });
-    const live = order.live ? liveFeed(seats, heard) : undefined;
+    const live = isLive ? liveFeed(seats, (progress) => tell({ kind: 'progress', order, progress })) : undefined;
     const record = await playMatch({
-      game: gameNamed(job.game),
-      seed,
+      ...setupOf(job, limits),
       seats,
-      limits,
-      driver: driverNames(runtimesOf(job)),
-      agents: job.agents.map(({ codeDigest }) => codeDigest),
       onTurn: (_turn, seat, last) => {
         markers.turn(seat, last);
         live?.(last);
@@ -83,43 +76,51 @@ async function play(order: Extract<ToCell, { kind: 'play' }>): Promise<MatchReco
 /** The one agent that sits here while its match is refereed elsewhere. */
 let seated: { readonly agent: AgentInstance; printed: number } | undefined;
 
-async function sit(order: Extract<ToCell, { kind: 'seat' }>): Promise<FromCell> {
-  const { seed, seat, limits, runtime, source } = order;
-  const driver = await driverFor(runtime, limits);
-  const agent = await driver.load(source, { seed, seat, limits });
+async function sit({ seed, seat, limits, runtime, source }: Order<'seat'>): Promise<CellAnswer> {
+  const agent = await (await driverFor(runtime, limits)).load(source, { seed, seat, limits });
   seated = { agent, printed: 0 };
-  const { driver: name, driverVersion, meter } = agent;
-  return { kind: 'seated', order: order.order, at: { driver: name, driverVersion, meter } };
+  const { driver, driverVersion, meter } = agent;
+  return { kind: 'seated', at: { driver, driverVersion, meter } };
 }
 
-async function callSeat({ order, call }: Extract<ToCell, { kind: 'call' }>): Promise<FromCell> {
+async function callSeat({ method, argument, fuel }: Order<'call'>): Promise<CellAnswer> {
   invariant(seated, 'Somebody sits here.');
   const { agent } = seated;
-  const answer = await agent[call.method](call.argument, call.fuel);
+  const answer = await agent[method](argument, fuel);
   const printed = agent.log().slice(seated.printed);
   seated.printed += printed.length;
-  return { kind: 'answered', order, answered: { answer, usage: agent.usage, printed } };
+  return { kind: 'answered', answer, usage: agent.usage, printed };
 }
 
-async function answer(message: Exclude<ToCell, { kind: 'leave' }>): Promise<FromCell> {
-  const { order } = message;
-  markers.begin(order);
-  try {
-    if (message.kind === 'play') return { kind: 'played', order, record: await play(message) };
-    if (message.kind === 'seat') return await sit(message);
-    if (message.kind === 'call') return await callSeat(message);
-    if (message.kind === 'stand') {
+async function check({ source, runtime, limits }: Order<'check'>): Promise<CellAnswer> {
+  markers.turn(0, undefined);
+  return { kind: 'checked', check: await (await driverFor(runtime, limits)).check(source, limits) };
+}
+
+async function answerTo(order: Order): Promise<CellAnswer> {
+  switch (order.kind) {
+    case 'play':
+      return { kind: 'played', record: await play(order) };
+    case 'check':
+      return check(order);
+    case 'seat':
+      return sit(order);
+    case 'call':
+      return callSeat(order);
+    case 'stand':
       seated?.agent.dispose();
       seated = undefined;
-      return { kind: 'stood', order };
-    }
-    markers.turn(0, undefined);
-    const driver = await driverFor(message.runtime, message.limits);
-    return { kind: 'checked', order, check: await driver.check(message.source, message.limits) };
-  } catch (error) {
-    const { code, message: text } = asAgonError(error);
-    return { kind: 'failed', order, code, message: text };
+      return { kind: 'stood' };
   }
+}
+
+async function carryOut(order: Order): Promise<void> {
+  markers.begin(order.order);
+  const answer = await answerTo(order).catch((error: unknown): CellAnswer => {
+    const { code, message } = asAgonError(error);
+    return { kind: 'failed', code, message };
+  });
+  tell({ ...answer, order: order.order });
 }
 
 /**
@@ -144,7 +145,7 @@ async function leave(): Promise<never> {
 process.on('disconnect', leave);
 process.on('message', (message: ToCell) => {
   if (message.kind === 'leave') void leave();
-  else void answer(message).then(tell);
+  else void carryOut(message);
 });
 watchParent();
 await wasm.warm(2, defaultLimits);

@@ -4,7 +4,7 @@ import type { AgentInstance, SourceCheck } from './drivers/driver.js';
 import type { Egress } from './egress/egress.js';
 import type { Limits } from './limits.js';
 import { CellPool, type PoolOptions } from './pool.js';
-import { type MatchJob, type Progress, runtimesOf, type SeatOrder } from './protocol.js';
+import { hostedRuntime, type MatchJob, type Progress, type SeatOrder } from './protocol.js';
 import type { MatchRecord } from './referee.js';
 import { SeatCells } from './seat-cells.js';
 
@@ -14,8 +14,6 @@ const SEATS_A_CELL = 4;
 /**
  * Cells for agents of every runtime. Those in JavaScript get the cells with the most walls around them; open cells, which
  * may start processes, are there from the first match that needs one.
- *
- * @example const record = await cells.play({ matchId, game: 'connect-four', seed, agents });
  */
 export class Cells {
   private readonly closed: CellPool;
@@ -42,7 +40,7 @@ export class Cells {
 
   /** A match that has to be played again from the start says its turns again. */
   async play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
-    const pool = this.poolFor(runtimesOf(job));
+    const pool = this.poolFor(job.agents.map(hostedRuntime));
     return this.egress ? this.egress.play(job, onProgress, pool.play.bind(pool)) : pool.play(job, onProgress);
   }
 

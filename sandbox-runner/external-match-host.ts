@@ -1,9 +1,8 @@
 import { AgonError } from '../services/kernel/index.js';
 import type { Cells } from './cells.js';
 import { type AgentInstance, type Completion, type Fault, fault, type Reply, type Usage } from './drivers/driver.js';
-import { gameNamed } from './games/index.js';
 import { allowanceOf, type Limits, limitsFrom } from './limits.js';
-import { driverNames, hostedRuntime, liveFeed, type MatchAgent, type MatchJob, type Progress } from './protocol.js';
+import { hostedRuntime, liveFeed, type MatchJob, type Progress, setupOf } from './protocol.js';
 import { type MatchRecord, playMatch } from './referee.js';
 
 /** Where agents are reached that play from outside. Whoever serves them stands behind it. */
@@ -57,7 +56,9 @@ export class ExternalMatchHost {
     try {
       for (const [seat, agent] of job.agents.entries()) {
         if (agent.runtime !== 'external') {
-          seats.push(await this.hosted(job, agent, seat));
+          const { source, codeDigest } = agent;
+          const order = { source, codeDigest, runtime: hostedRuntime(agent), seed: job.seed, seat, limits };
+          seats.push(await this.cells.seat(order));
           continue;
         }
         const { matchId, game } = job;
@@ -68,12 +69,8 @@ export class ExternalMatchHost {
       }
       const live = onProgress && liveFeed(seats, onProgress);
       return await playMatch({
-        game: gameNamed(job.game),
-        seed: job.seed,
+        ...setupOf(job, limits),
         seats,
-        limits,
-        driver: driverNames(job.agents.map(({ runtime = 'javascript' }) => runtime)),
-        agents: job.agents.map((agent) => agent.codeDigest),
         ...(live ? { onTurn: (_turn, _seat, last) => live(last) } : {}),
       });
     } finally {
@@ -86,11 +83,6 @@ export class ExternalMatchHost {
   async close(): Promise<void> {
     this.closed = true;
     for (const chair of this.chairs) chair.leave();
-  }
-
-  private hosted({ seed }: MatchJob, agent: MatchAgent, seat: number): Promise<AgentInstance> {
-    const { source, codeDigest } = agent;
-    return this.cells.seat({ source, codeDigest, runtime: hostedRuntime(agent), seed, seat, limits: this.limits });
   }
 }
 

@@ -61,9 +61,8 @@ export class GrpcArena implements ArenaPort {
   }
 
   async next(capacity: number, signal: AbortSignal): Promise<readonly string[]> {
-    const waitMs = this.options.waitMs ?? 20_000;
-    const request = { capacity, waitMs };
-    const { matchIds } = await this.once(this.client.nextWork, request, waitMs + CALL_MS, signal);
+    const { waitMs = 20_000 } = this.options;
+    const { matchIds } = await this.once(this.client.nextWork, { capacity, waitMs }, waitMs + CALL_MS, signal);
     return matchIds;
   }
 
@@ -117,7 +116,8 @@ export class GrpcArena implements ArenaPort {
 
   private async send(request: StreamProgressRequest): Promise<void> {
     try {
-      this.feed ??= this.openFeed(bearer(await this.token()));
+      const metadata = bearer(await this.token());
+      this.feed ??= this.openFeed(metadata);
       // Those who watch would rather miss a turn than hold up the match.
       if (!this.feed.writableNeedDrain) this.feed.write(request);
     } catch {
@@ -126,7 +126,6 @@ export class GrpcArena implements ArenaPort {
   }
 
   private openFeed(metadata: Metadata): ClientWritableStream<StreamProgressRequest> {
-    if (this.feed) return this.feed;
     const feed = this.client.streamProgress(metadata, () => {
       if (this.feed === feed) this.feed = undefined;
     });

@@ -1,6 +1,5 @@
 /** The public face of the sandbox runner; nothing outside this folder imports anything deeper. */
-export { houseAgentNamed, houseAgentSource, houseAgents } from './agents/index.js';
-export { houseAccounts, houseStables } from './agents/stables.js';
+export { houseAccounts, houseAgentNamed, houseAgentSource, houseAgents, houseStables } from './agents/index.js';
 export type { ArenaPort, WorkOrder } from './arena-port.js';
 export { type AgentCode, archivedAgent, folderAgent, uploadedAgent } from './bundles/archive.js';
 export { bootCode, bundleCode } from './bundles/bundle.js';
@@ -17,7 +16,7 @@ export { assertSeats, gameNamed, gameNames, isLegal } from './games/index.js';
 export { GrpcArena } from './grpc-port.js';
 export { keyIn } from './key.js';
 export { allowanceOf, defaultLimits, type Limits, limitsFrom } from './limits.js';
-export { codeDigest, type MatchAgent, type Progress } from './protocol.js';
+export { codeDigest, type MatchAgent } from './protocol.js';
 export { type MatchRecord, playMatch } from './referee.js';
 export { replay } from './replay.js';
 export { signedReport } from './report.js';

@@ -1,14 +1,13 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { AgonError, newSigningKey, type SigningKey, signingKeyFrom } from '../services/kernel/index.js';
 
 /** The runner's key in this file, made on first use. Only its owner may read it. */
 export function keyIn(path: string): SigningKey {
   try {
-    const pem = readKept(path);
-    if (pem !== undefined) {
+    if (existsSync(path)) {
       chmodSync(path, 0o600);
-      return signingKeyFrom(pem);
+      return signingKeyFrom(readFileSync(path, 'utf8'));
     }
     const key = newSigningKey();
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -18,14 +17,5 @@ export function keyIn(path: string): SigningKey {
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new AgonError('RUNNERS.BAD_KEY', `The runner's key ${path} cannot be used: ${why}.`);
-  }
-}
-
-function readKept(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
   }
 }

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { AgonError } from '../services/kernel/index.js';
 
-const KiB = 1024;
-const MiB = 1024 * KiB;
+export const KiB = 1024;
+export const MiB = 1024 * KiB;
 
-const whole = (min: number, max: number, usual: number) => z.number().int().min(min).max(max).default(usual);
+/** A whole number from `min` to `max`, and what it is when left out. */
+export const whole = (min: number, max: number, usual: number) => z.number().int().min(min).max(max).default(usual);
 
 /**
  * Every limit on an agent, in one place. Thinking is paid for in the unit that a driver can measure. The wasm driver
@@ -59,13 +60,7 @@ export const defaultLimits: Limits = Object.freeze(limitsSchema.parse({}));
 export type Meter = 'fuel' | 'time' | 'clock';
 
 /** What one seat may spend, in the unit of its driver. */
-interface Allowance {
-  readonly init: number;
-  readonly turn: number;
-  readonly bank: number;
-}
-
-export function allowanceOf(limits: Limits, meter: Meter): Allowance {
+export function allowanceOf(limits: Limits, meter: Meter) {
   switch (meter) {
     case 'fuel':
       return { init: limits.initFuel, turn: limits.turnFuel, bank: limits.bankFuel };
@@ -76,11 +71,7 @@ export function allowanceOf(limits: Limits, meter: Meter): Allowance {
   }
 }
 
-/**
- * Fills in the defaults and refuses a limit that no driver could hold.
- *
- * @example limitsFrom({ turnFuel: 1_000 }).bankFuel // 2500
- */
+/** Fills in the defaults and refuses a limit that no driver could hold. */
 export function limitsFrom(overrides: Partial<Limits> = {}): Limits {
   const parsed = limitsSchema.safeParse({ ...defaultLimits, ...overrides });
   if (parsed.success) return Object.freeze(parsed.data);

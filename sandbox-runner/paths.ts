@@ -17,6 +17,10 @@ function findRoot(): string {
 /** The repository's root, from the source tree as well as from dist/. */
 export const root: string = findRoot();
 
+/** What a child process gets of our environment. */
+export const inherited = (names: readonly string[]): Record<string, string> =>
+  Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+
 /** A cell is a process of plain Node, so it is always the compiled file, even when the host runs from source. */
 export function compiledCell(): string {
   const file = join(root, 'dist', 'sandbox-runner', 'cell.js');

@@ -157,7 +157,7 @@ describe('a pool', () => {
 
   it('blames nobody when a cell dies in the turns of different seats', async () => {
     const program = `process.on('message', ({ order }) => {
-      writeSync(3, order + ' ' + (order % 2) + '\\nend\\n', 0); process.abort(); });
+      writeSync(3, JSON.stringify([order, order % 2]) + '\\nend\\n', 0); process.abort(); });
       process.send({ kind: 'ready' });`;
     await expect(open({ cellFile: fakeCell('aborts', program) }).play(job([first, first]))).rejects.toMatchObject({
       code: 'SANDBOX.CELL_DIED',

@@ -1,18 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { type AgentRuntime, AgonError, invariant } from '../services/kernel/index.js';
-import { CellProcess } from './cell-process.js';
+import { type CellDeath, CellProcess } from './cell-process.js';
 import type { SourceCheck } from './drivers/driver.js';
 import { assertSeats, gameNamed } from './games/index.js';
 import { type Limits, limitsFrom } from './limits.js';
-import {
-  assertDigest,
-  driverNames,
-  type FromCell,
-  type MatchJob,
-  type Progress,
-  runtimesOf,
-  type ToCell,
-} from './protocol.js';
+import { assertDigest, type CellWork, type MatchJob, type Progress, setupOf } from './protocol.js';
 import { forfeit, type MatchRecord } from './referee.js';
 
 export interface PoolOptions {
@@ -20,34 +12,20 @@ export interface PoolOptions {
   readonly size?: number;
   /** Jobs that may wait for a cell before `play` refuses more. */
   readonly queueLength?: number;
-  readonly heapMegabytes?: number;
   /** Open cells can play agents of every runtime, and have one wall less for those that need none. */
   readonly open?: boolean;
   readonly cellFile?: string;
 }
 
-type Work =
-  | {
-      readonly kind: 'play';
-      readonly job: MatchJob;
-      readonly limits: Limits;
-      readonly onProgress?: ((progress: Progress) => void) | undefined;
-    }
-  | { readonly kind: 'check'; readonly source: string; readonly runtime: AgentRuntime; readonly limits: Limits };
+type Work = Extract<CellWork, { kind: 'play' | 'check' }>;
 
 interface Task {
   readonly work: Work;
+  readonly onProgress: ((progress: Progress) => void) | undefined;
   /** The seat in whose turn a cell died while it played this match, if one did. */
-  suspect: number | undefined;
+  readonly suspect: number | undefined;
   readonly resolve: (value: MatchRecord | SourceCheck) => void;
   readonly reject: (error: AgonError) => void;
-}
-
-interface Cell {
-  readonly process: CellProcess;
-  ready: boolean;
-  running: { readonly task: Task; readonly order: number; readonly watchdog: NodeJS.Timeout } | undefined;
-  timedOut: boolean;
 }
 
 /** A cell that cannot even start several times in a row will not start the next time either. */
@@ -56,28 +34,25 @@ const startAttempts = 3;
 /**
  * Keeps cells warm and gives each one match at a time. The promise of `play` always settles: with a record, or with an
  * AgonError. `SANDBOX.CELL_DIED` means that nobody is to blame and the match may be played again.
- *
- * @example const record = await pool.play({ matchId, game: 'connect-four', seed, agents });
  */
 export class CellPool {
   private readonly options: PoolOptions & Required<Pick<PoolOptions, 'size' | 'queueLength' | 'open'>>;
-  private readonly cells = new Set<Cell>();
+  private readonly cells = new Set<CellProcess>();
   private readonly queue: Task[] = [];
-  private orders = 0;
+  private readonly unsettled = new Set<Promise<unknown>>();
   private failedStarts = 0;
   private closed = false;
   private killing = false;
-  private readonly whenChanged: (() => void)[] = [];
 
   constructor(options: PoolOptions = {}) {
     this.options = { size: availableParallelism(), queueLength: 10_000, open: false, ...options };
     invariant(this.options.size > 0, 'A pool has at least one cell.');
-    this.fill();
+    this.dispatch();
   }
 
   /** Process ids of the cells, for operators. */
   get pids(): readonly number[] {
-    return [...this.cells].flatMap((cell) => cell.process.pid ?? []);
+    return [...this.cells].flatMap(({ pid }) => pid ?? []);
   }
 
   get waiting(): number {
@@ -88,7 +63,8 @@ export class CellPool {
   async play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
     assertSeats(gameNamed(job.game), job.agents.length);
     for (const { source, codeDigest } of job.agents) assertDigest(source, codeDigest, { matchId: job.matchId });
-    return (await this.submit({ kind: 'play', job, limits: limitsFrom(job.limits), onProgress })) as MatchRecord;
+    const work = { kind: 'play', job, limits: limitsFrom(job.limits), live: onProgress !== undefined } as const;
+    return (await this.submit(work, onProgress)) as MatchRecord;
   }
 
   /** Says at submission whether a source could play at all. */
@@ -105,135 +81,87 @@ export class CellPool {
     this.closed = true;
     this.killing ||= kill;
     if (kill) for (const task of this.queue.splice(0)) task.reject(poolClosed());
-    while (this.cells.size > 0) {
-      // A match under way may still have to be played again, so no cell leaves before all of them are done.
-      const busy = this.queue.length > 0 || [...this.cells].some((cell) => cell.running);
-      for (const cell of this.cells) {
-        if (kill || (!busy && !cell.ready)) cell.process.kill();
-        else if (!busy) cell.process.release();
-      }
-      await new Promise<void>((resolve) => this.whenChanged.push(resolve));
-    }
+    // A match under way may still have to be played again, so no cell leaves before all of them are done.
+    else await Promise.allSettled(this.unsettled);
+    await Promise.all([...this.cells].map((cell) => (kill || !cell.ready ? cell.kill() : cell.release())));
   }
 
-  private submit(work: Work): Promise<MatchRecord | SourceCheck> {
+  private submit(work: Work, onProgress?: (progress: Progress) => void): Promise<MatchRecord | SourceCheck> {
     if (this.closed) throw poolClosed();
     if (this.queue.length >= this.options.queueLength) {
       throw new AgonError('SANDBOX.QUEUE_FULL', `${this.queue.length} jobs are waiting for a cell already.`);
     }
-    return new Promise((resolve, reject) => {
-      this.queue.push({ work, suspect: undefined, resolve, reject });
-      this.fill();
-      this.dispatch();
-    });
-  }
-
-  /** Starts what is missing of the cells. While closing, only as long as somebody still waits for one. */
-  private fill(): void {
-    while (this.cells.size < this.options.size && (!this.closed || this.queue.length > 0)) this.start();
-  }
-
-  private start(): void {
-    const { cellFile: file, heapMegabytes, open } = this.options;
-    const process = new CellProcess(
-      { file, heapMegabytes, open },
-      {
-        ready: () => {
-          this.failedStarts = 0;
-          cell.ready = true;
-          this.dispatch();
-          this.changed();
-        },
-        message: (message) => this.finish(cell, message),
-        gone: (how) => this.bury(cell, how),
-      },
-    );
-    const cell: Cell = { process, ready: false, running: undefined, timedOut: false };
-    this.cells.add(cell);
-  }
-
-  private dispatch(): void {
-    for (const cell of this.cells) {
-      if (!cell.ready || cell.running !== undefined) continue;
-      const task = this.queue.shift();
-      if (task === undefined) return;
-      const order = ++this.orders;
-      const watchdog = setTimeout(() => {
-        cell.timedOut = true;
-        cell.process.kill();
-      }, task.work.limits.wallMs);
-      cell.running = { task, order, watchdog };
-      cell.process.send(messageOf(task.work, order));
-    }
-  }
-
-  private finish(cell: Cell, message: FromCell): void {
-    const running = cell.running;
-    if (running === undefined || message.kind === 'ready' || message.order !== running.order) return;
-    if (message.kind === 'progress') {
-      if (running.task.work.kind === 'play') running.task.work.onProgress?.(message.progress);
-      return;
-    }
-    clearTimeout(running.watchdog);
-    // The verdict is already here; that the watchdog fired in the same moment no longer matters to this match.
-    cell.running = undefined;
-    if (cell.timedOut) cell.ready = false;
+    const submitted = new Promise<MatchRecord | SourceCheck>((resolve, reject) => {
+      this.queue.push({ work, onProgress, suspect: undefined, resolve, reject });
+    }).finally(() => this.unsettled.delete(submitted));
+    this.unsettled.add(submitted);
     this.dispatch();
-    if (message.kind === 'played') running.task.resolve(message.record);
-    else if (message.kind === 'checked') running.task.resolve(message.check);
-    else if (message.kind === 'failed') running.task.reject(new AgonError(message.code, message.message));
-    this.changed();
+    return submitted;
   }
 
-  private bury(cell: Cell, how: string): void {
-    this.cells.delete(cell);
-    if (cell.running) {
-      clearTimeout(cell.running.watchdog);
-      this.judge(cell, cell.running, how);
+  /**
+   * Gives waiting tasks to idle cells, and starts what is missing of cells: while closing, only as long as somebody still
+   * waits for one.
+   */
+  private dispatch(): void {
+    while (this.cells.size < this.options.size && (!this.closed || this.queue.length > 0)) {
+      void this.tend(new CellProcess(this.options));
     }
-    this.failedStarts = cell.ready || cell.timedOut ? 0 : this.failedStarts + 1;
+    for (const cell of this.cells) {
+      const task = cell.idle ? this.queue.shift() : undefined;
+      if (task) void this.carryOut(task, cell);
+    }
+  }
+
+  /** The life of a cell. */
+  private async tend(cell: CellProcess): Promise<void> {
+    this.cells.add(cell);
+    await cell.started;
+    if (cell.ready) this.failedStarts = 0;
+    this.dispatch();
+    await cell.gone;
+    this.cells.delete(cell);
+    this.failedStarts = cell.ready ? 0 : this.failedStarts + 1;
     if (this.failedStarts >= startAttempts) {
-      const error = new AgonError('SANDBOX.CELL_START_FAILED', `Cells do not start: ${how}.`, {
-        output: cell.process.lastWords,
-      });
+      const message = `Cells do not start: ${cell.how}.`;
+      const error = new AgonError('SANDBOX.CELL_START_FAILED', message, { output: cell.lastWords });
       this.failedStarts = 0;
       for (const task of this.queue.splice(0)) task.reject(error);
     } else {
-      this.fill();
+      this.dispatch();
     }
-    this.changed();
+  }
+
+  private async carryOut(task: Task, cell: CellProcess): Promise<void> {
+    const answer = await cell.ask(task.work, task.work.limits.wallMs, task.onProgress);
+    if (answer.kind === 'played') task.resolve(answer.record);
+    else if (answer.kind === 'checked') task.resolve(answer.check);
+    else if (answer.kind === 'failed') task.reject(new AgonError(answer.code, answer.message));
+    else if (answer.kind === 'died') this.judge(task, cell, answer);
+    this.dispatch();
   }
 
   /** Decides what the death of a cell means for the match it was playing. */
-  private judge(cell: Cell, { task, order }: NonNullable<Cell['running']>, how: string): void {
-    const { seat, turns } = cell.process.markers(order);
-    const { work } = task;
-    if (this.killing && !cell.timedOut) {
+  private judge(task: Task, { lastWords: output }: CellProcess, { how, timedOut, markers }: CellDeath): void {
+    const { work, suspect } = task;
+    const { seat, turns } = markers;
+    const died = `A cell died (${how}); the match may be played again.`;
+    if (this.killing && !timedOut) {
       task.reject(poolClosed());
     } else if (seat === undefined) {
       // No agent's code has run yet, so the failure is the arena's own.
-      task.reject(cellDied(how, cell));
-    } else if (cell.timedOut) {
+      task.reject(new AgonError('SANDBOX.CELL_DIED', died, { retryable: true, output }));
+    } else if (timedOut) {
       task.resolve(lost(work, turns, seat, 'timeout', `stopped by the watchdog after ${work.limits.wallMs} ms`));
-    } else if (task.suspect === undefined) {
+    } else if (suspect === undefined) {
       // Once may be an accident of the machine. The match is played again from the start, ahead of the others.
-      task.suspect = seat;
-      this.queue.unshift(task);
-    } else if (task.suspect !== seat) {
-      task.reject(cellDied(how, cell));
+      this.queue.unshift({ ...task, suspect: seat });
+    } else if (suspect !== seat) {
+      task.reject(new AgonError('SANDBOX.CELL_DIED', died, { retryable: true, output }));
     } else {
       task.resolve(lost(work, turns, seat, 'crash', `the cell died twice in this seat's turn (${how})`));
     }
   }
-
-  private changed(): void {
-    for (const wake of this.whenChanged.splice(0)) wake();
-  }
-}
-
-function messageOf(work: Work, order: number): ToCell {
-  if (work.kind === 'check') return { ...work, order };
-  return { kind: 'play', order, job: work.job, limits: work.limits, live: work.onProgress !== undefined };
 }
 
 function lost(
@@ -244,24 +172,7 @@ function lost(
   detail: string,
 ): MatchRecord | SourceCheck {
   if (work.kind === 'check') return { ok: false, rule: reason, detail };
-  const { job, limits } = work;
-  return forfeit({
-    game: gameNamed(job.game),
-    seed: job.seed,
-    driver: driverNames(runtimesOf(job)),
-    agents: job.agents.map((agent) => agent.codeDigest),
-    turns,
-    limits,
-    seat,
-    reason,
-    detail,
-  });
+  return forfeit({ ...setupOf(work.job, work.limits), turns, seat, reason, detail });
 }
 
 const poolClosed = (): AgonError => new AgonError('SANDBOX.CLOSED', 'The pool of cells has been closed.');
-
-const cellDied = (how: string, cell: Cell): AgonError =>
-  new AgonError('SANDBOX.CELL_DIED', `A cell died (${how}); the match may be played again.`, {
-    retryable: true,
-    output: cell.process.lastWords,
-  });

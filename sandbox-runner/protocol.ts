@@ -2,16 +2,10 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { type AgentRuntime, AgonError, type SeatRuntime } from '../services/kernel/index.js';
 import type { AgentInstance, Completion, EgressEndpoint, Fault, Reply, SourceCheck, Usage } from './drivers/driver.js';
+import { gameNamed } from './games/index.js';
 import { jsonOf } from './json.js';
-import type { Limits, Meter } from './limits.js';
+import type { Limits } from './limits.js';
 import type { MatchRecord, TurnRecord } from './referee.js';
-
-/** The drivers of a match, by name. Which one ran which seat stands in the usage. */
-export const driverNames = (runtimes: readonly SeatRuntime[]): string =>
-  [...new Set(runtimes.map(driverName))].join('+');
-
-const driverName = (runtime: SeatRuntime) =>
-  runtime === 'javascript' ? 'wasm' : runtime === 'external' ? runtime : `process/${runtime}`;
 
 /** What the arena asks for: one match between sources that are known by their digests. */
 export interface MatchJob {
@@ -40,7 +34,18 @@ export function hostedRuntime({ runtime = 'javascript', agentId = '' }: MatchAge
   throw new AgonError('SANDBOX.EXTERNAL', `${agentId} plays from outside and has no code that could be run here.`);
 }
 
-export const runtimesOf = (job: MatchJob): AgentRuntime[] => job.agents.map(hostedRuntime);
+const driverName = ({ runtime = 'javascript' }: MatchAgent): string =>
+  runtime === 'javascript' ? 'wasm' : runtime === 'external' ? runtime : `process/${runtime}`;
+
+/** What a record says of how a match was set up. */
+export const setupOf = ({ game, seed, agents }: MatchJob, limits: Limits) => ({
+  game: gameNamed(game),
+  seed,
+  // Which one ran which seat stands in the usage.
+  driver: [...new Set(agents.map(driverName))].join('+'),
+  agents: agents.map(({ codeDigest }) => codeDigest),
+  limits,
+});
 
 /** SHA-256 of the source in UTF-8, in hexadecimal: the name by which a record refers to code. */
 export const codeDigest = (source: string): string => createHash('sha256').update(source).digest('hex');
@@ -62,27 +67,22 @@ export interface SeatOrder {
   readonly limits: Limits;
 }
 
-export type ToCell =
+/** What a cell is asked to do. */
+export type CellWork =
   | {
       readonly kind: 'play';
-      readonly order: number;
       readonly job: MatchJob;
       readonly limits: Limits;
       /** Whether somebody wants to hear of turns and logs as they happen. */
       readonly live: boolean;
     }
-  | {
-      readonly kind: 'check';
-      readonly order: number;
-      readonly source: string;
-      readonly runtime: AgentRuntime;
-      readonly limits: Limits;
-    }
+  | { readonly kind: 'check'; readonly source: string; readonly runtime: AgentRuntime; readonly limits: Limits }
   /** One agent alone, for a match whose referee sits elsewhere. Nothing is answered but its calls. */
-  | (SeatOrder & { readonly kind: 'seat'; readonly order: number })
-  | { readonly kind: 'call'; readonly order: number; readonly call: SeatCall }
-  | { readonly kind: 'stand'; readonly order: number }
-  | { readonly kind: 'leave' };
+  | (SeatOrder & { readonly kind: 'seat' })
+  | (SeatCall & { readonly kind: 'call' })
+  | { readonly kind: 'stand' };
+
+export type ToCell = (CellWork & { readonly order: number }) | { readonly kind: 'leave' };
 
 /** What a referee elsewhere asks of an agent in a cell. */
 export interface SeatCall {
@@ -91,19 +91,8 @@ export interface SeatCall {
   readonly fuel: number;
 }
 
-export interface SeatAnswer {
-  readonly answer: Completion | Reply | Fault;
-  readonly usage: Usage;
-  /** What the agent has printed since the last answer. */
-  readonly printed: string;
-}
-
 /** What an agent's sandbox is, as it is recorded. */
-export interface SeatDriver {
-  readonly driver: string;
-  readonly driverVersion: string;
-  readonly meter: Meter;
-}
+export type SeatDriver = Pick<AgentInstance, 'driver' | 'driverVersion' | 'meter'>;
 
 /** What is heard of a match while it is played. */
 export type Progress =
@@ -131,15 +120,22 @@ export function liveFeed(
   };
 }
 
+export type CellAnswer =
+  | { readonly kind: 'played'; readonly record: MatchRecord }
+  | { readonly kind: 'checked'; readonly check: SourceCheck }
+  | { readonly kind: 'seated'; readonly at: SeatDriver }
+  | {
+      readonly kind: 'answered';
+      readonly answer: Completion | Reply | Fault;
+      readonly usage: Usage;
+      readonly printed: string;
+    }
+  | { readonly kind: 'stood' }
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string };
+
 export type FromCell =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'progress'; readonly order: number; readonly progress: Progress }
-  | { readonly kind: 'played'; readonly order: number; readonly record: MatchRecord }
-  | { readonly kind: 'seated'; readonly order: number; readonly at: SeatDriver }
-  | { readonly kind: 'answered'; readonly order: number; readonly answered: SeatAnswer }
-  | { readonly kind: 'stood'; readonly order: number }
-  | { readonly kind: 'checked'; readonly order: number; readonly check: SourceCheck }
-  | { readonly kind: 'failed'; readonly order: number; readonly code: string; readonly message: string };
+  | ((CellAnswer | { readonly kind: 'progress'; readonly progress: Progress }) & { readonly order: number });
 
 /**
  * Turn markers go into a nameless file that host and cell share by its descriptor. A cell writes a line there before it

@@ -1,6 +1,6 @@
 import { invariant } from '../services/kernel/index.js';
 import { type AgentInstance, cleanDetail, type Fault, type FaultRule, type Usage } from './drivers/driver.js';
-import { type Action, type AnyGame, assertSeats, isLegal, type Outcome } from './games/index.js';
+import { type Action, assertSeats, type Game, isLegal, type Outcome } from './games/index.js';
 import { allowanceOf, type Limits, type Meter } from './limits.js';
 
 /** Why a match ended other than by the rules of its game: by a broken rule, or by the watchdog. */
@@ -58,7 +58,7 @@ export interface MatchRecord {
 }
 
 interface MatchSetup {
-  readonly game: AnyGame;
+  readonly game: Game;
   readonly seed: string;
   readonly seats: readonly AgentInstance[];
   readonly limits: Limits;
@@ -90,7 +90,7 @@ export function lostBy(seats: number, seat: number, reason: ForfeitReason, detai
 
 /** Plays one match to its end. It never throws on account of an agent. */
 export async function playMatch(setup: MatchSetup): Promise<MatchRecord> {
-  const { game, seed, seats, limits } = setup;
+  const { game, seats, limits } = setup;
   assertSeats(game, seats.length);
   const turns: TurnRecord[] = [];
   const outcome = (await startSeats(setup)) ?? (await playTurns(setup, turns));
@@ -104,9 +104,13 @@ export async function playMatch(setup: MatchSetup): Promise<MatchRecord> {
     const { driver, driverVersion, meter } = agent;
     return { ...agent.usage, driver, driverVersion, meter };
   });
-  const { driver, agents } = setup;
-  return { game: game.name, gameVersion: game.version, seed, driver, agents, turns, outcome, usage, limits };
+  return recordOf(setup, { turns, outcome, usage });
 }
+
+const recordOf = (
+  { game, seed, driver, agents, limits }: Omit<MatchSetup, 'seats'>,
+  { turns, outcome, usage }: Pick<MatchRecord, 'turns' | 'outcome' | 'usage'>,
+): MatchRecord => ({ game: game.name, gameVersion: game.version, seed, driver, agents, turns, outcome, usage, limits });
 
 /**
  * Every seat is started before anyone is judged. Otherwise of two agents that cannot start, the one that happens to
@@ -162,12 +166,8 @@ async function playTurns(
     }
     turns.push({ turn, seat, action, fuel: reply.fuel });
     if (!isLegal(game, state, action)) {
-      return lostBy(
-        seats.length,
-        seat,
-        'illegal_move',
-        `${shown(action)} is not one of ${game.legal(state).map(shown).join(' ')}`,
-      );
+      const possible = game.legal(state).map(shown).join(' ');
+      return lostBy(seats.length, seat, 'illegal_move', `${shown(action)} is not one of ${possible}`);
     }
     state = game.apply(state, action);
   }
@@ -176,17 +176,8 @@ async function playTurns(
 const shown = (action: Action): string => (typeof action === 'string' ? action : JSON.stringify(action));
 
 /** The record of a match whose cell had to be killed, or died in the hands of one seat. */
-export function forfeit({ game, seed, driver, agents, turns, limits, seat, reason, detail }: Forfeit): MatchRecord {
+export function forfeit({ turns, seat, reason, detail, ...setup }: Forfeit): MatchRecord {
   const fuelOf = (of: number): number => turns.reduce((sum, turn) => sum + (turn.seat === of ? turn.fuel : 0), 0);
-  return {
-    game: game.name,
-    gameVersion: game.version,
-    seed,
-    driver,
-    agents,
-    turns,
-    outcome: lostBy(agents.length, seat, reason, detail),
-    usage: agents.map((_, of) => ({ fuel: fuelOf(of), peakMemoryBytes: 0 })),
-    limits,
-  };
+  const usage = setup.agents.map((_, of) => ({ fuel: fuelOf(of), peakMemoryBytes: 0 }));
+  return recordOf(setup, { turns, outcome: lostBy(setup.agents.length, seat, reason, detail), usage });
 }

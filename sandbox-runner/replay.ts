@@ -1,6 +1,6 @@
 import { AgonError } from '../services/kernel/index.js';
 import { faultRules } from './drivers/driver.js';
-import { type AnyGame, assertSeats, gameNamed, isLegal } from './games/index.js';
+import { assertSeats, type Game, gameNamed, isLegal } from './games/index.js';
 import { allowanceOf } from './limits.js';
 import { type ForfeitReason, lostBy, type MatchOutcome, type MatchRecord } from './referee.js';
 
@@ -19,15 +19,12 @@ interface Replay {
  * Runs the referee over a record, without agents. The moves, who made them, an ending by the rules, an illegal move and
  * the fuel account are all derived again. That an agent crashed cannot be seen from its moves; of such a fault a replay
  * only confirms that it was that seat's turn and that the scores follow. Playing the match again settles the rest.
- *
- * @example replay(record).agrees
  */
 export function replay(record: MatchRecord): Replay {
   const game = gameNamed(record.game);
   if (game.version !== record.gameVersion) {
-    throw new AgonError('SANDBOX.UNKNOWN_GAME', `${record.game} is at version ${game.version} here.`, {
-      recorded: record.gameVersion,
-    });
+    const message = `${record.game} is at version ${game.version} here.`;
+    throw new AgonError('SANDBOX.UNKNOWN_GAME', message, { recorded: record.gameVersion });
   }
   assertSeats(game, record.agents.length);
   const states: unknown[] = [game.setup(record.seed, record.agents.length)];
@@ -45,7 +42,7 @@ interface Walk {
 
 const wrong = (problem: string): Walk => ({ outcome: undefined, problem });
 
-function walk(game: AnyGame, record: MatchRecord, states: unknown[]): Walk {
+function walk(game: Game, record: MatchRecord, states: unknown[]): Walk {
   const allowances = record.agents.map((_, seat) => allowanceOf(record.limits, record.usage[seat]?.meter ?? 'fuel'));
   const bank = allowances.map((allowance) => allowance.bank);
   let state = states[0];
@@ -71,7 +68,7 @@ function walk(game: AnyGame, record: MatchRecord, states: unknown[]): Walk {
 }
 
 /** The moves stop in the middle of the game, so the record has to blame somebody who could be to blame. */
-function fault(game: AnyGame, record: MatchRecord, state: unknown): Walk {
+function fault(game: Game, record: MatchRecord, state: unknown): Walk {
   const seats = record.agents.length;
   const { seatAtFault, reason, detail } = record.outcome;
   if (!isUnseen(reason)) return wrong(`the moves do not end in ${reason}`);

@@ -68,11 +68,18 @@ export function houseAgentNamed(name: string): HouseAgent {
   throw new AgonError('SANDBOX.UNKNOWN_AGENT', message, { known });
 }
 
-/**
- * The source of a house agent.
- *
- * @example await houseAgentSource('tactician')
- */
-export async function houseAgentSource(name: string): Promise<string> {
-  return readFile(join(root, houseAgentNamed(name).file), 'utf8');
-}
+export const houseAgentSource = async (name: string): Promise<string> =>
+  readFile(join(root, houseAgentNamed(name).file), 'utf8');
+
+/** The house plays in three stables, so that strength shows in the balances as well as in the ratings. */
+export const houseStables: Readonly<Record<string, { displayName: string; agents: readonly string[] }>> = {
+  bronze: { displayName: 'Bronze Stable', agents: ['first', 'random'] },
+  silver: { displayName: 'Silver Stable', agents: ['centre', 'tactician', 'greedy'] },
+  gold: {
+    displayName: 'Gold Stable',
+    agents: ['minimax', 'searcher', 'reciprocator', 'equilibrium', 'alphabeta'],
+  },
+};
+
+/** Whose agents are the house's. */
+export const houseAccounts: readonly string[] = Object.keys(houseStables);

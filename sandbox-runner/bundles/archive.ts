@@ -36,8 +36,6 @@ function entriesOf(archive: Buffer): Iterable<Entry> {
 /**
  * The agent in a tar, tar.gz or zip. All of it happens in memory; whatever is odd is refused with a code of
  * AGENTS.BUNDLE_*.
- *
- * @example archivedAgent(readFileSync('mine.zip')).runtime // 'python'
  */
 export function archivedAgent(archive: Buffer): AgentCode {
   if (archive.length < 2) throw corrupt('it is empty');

@@ -30,12 +30,6 @@ export interface Bundle {
   readonly files: ReadonlyMap<string, Buffer>;
 }
 
-/** A bundle as it is stored and sent. Text is text, so that the log's readers can read it. */
-interface BundleJson {
-  readonly entry: string;
-  readonly files: Readonly<Record<string, string | { readonly base64: string }>>;
-}
-
 /** No file in JavaScript or Python can start like this, so code that does is a bundle and nothing else. */
 const header = 'agon bundle 1\n';
 const manifestName = 'agent.json';
@@ -156,8 +150,6 @@ function manifestOf(content: Buffer | undefined): z.output<typeof manifestSchema
 /**
  * The one form in which these files are stored, sent and hashed, and what runs them. Order, times, modes and the way
  * they were packed leave no trace in it: the same files are the same code.
- *
- * @example bundleCode(new Map([['main.py', Buffer.from('def act(o): ...')]])).runtime // 'python'
  */
 export function bundleCode(given: ReadonlyMap<string, Buffer>): { source: string; runtime: AgentRuntime } {
   const manifest = manifestOf(given.get(manifestName));
@@ -188,6 +180,7 @@ function write({ entry, files }: Bundle): string {
   return header + canonical({ entry, files: Object.fromEntries(contents) });
 }
 
+/** A bundle as it is stored and sent. Text is text, so that the log's readers can read it. */
 const bundleSchema = z.strictObject({
   entry: z.string(),
   files: z.record(z.string(), z.union([z.string(), z.strictObject({ base64: z.string() })])),
@@ -216,6 +209,5 @@ export function bundleOf(source: string): Bundle | undefined {
 }
 
 /** What a sandbox that runs a process is told to load. */
-export function bootCode(source: string): { readonly source: string } | { readonly bundle: BundleJson } {
-  return bundleOf(source) ? { bundle: JSON.parse(source.slice(header.length)) as BundleJson } : { source };
-}
+export const bootCode = (source: string): { source: string } | { bundle: z.output<typeof bundleSchema> } =>
+  bundleOf(source) ? { bundle: JSON.parse(source.slice(header.length)) } : { source };

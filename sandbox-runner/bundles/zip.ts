@@ -25,16 +25,24 @@ function findEnd(archive: Buffer): number {
   throw corrupt('it has no list of contents, or ends in the middle');
 }
 
-interface ListEntry {
-  readonly name: string;
-  readonly flags: number;
-  readonly method: number;
-  readonly crc: number;
-  readonly packedBytes: number;
-  readonly bytes: number;
-  readonly mode: number;
-  readonly localAt: number;
+/** What the list of contents says of one entry, and where it goes on. */
+function listedAt(archive: Buffer, at: number) {
+  const [nameBytes = 0, extraBytes = 0, commentBytes = 0] = [28, 30, 32].map((o) => archive.readUInt16LE(at + o));
+  const nameAt = at + headBytes.central;
+  return {
+    name: archive.toString('utf8', nameAt, nameAt + nameBytes),
+    flags: archive.readUInt16LE(at + 8),
+    method: archive.readUInt16LE(at + 10),
+    crc: archive.readUInt32LE(at + 16),
+    packedBytes: archive.readUInt32LE(at + 20),
+    bytes: archive.readUInt32LE(at + 24),
+    mode: archive.readUInt16LE(at + 40),
+    localAt: archive.readUInt32LE(at + 42),
+    next: nameAt + nameBytes + extraBytes + commentBytes,
+  };
 }
+
+type ListEntry = ReturnType<typeof listedAt>;
 
 function list(archive: Buffer): { listed: ListEntry[]; listAt: number } {
   const end = findEnd(archive);
@@ -52,19 +60,9 @@ function list(archive: Buffer): { listed: ListEntry[]; listAt: number } {
     if (at + headBytes.central > end || archive.readUInt32LE(at) !== signature.central) {
       throw corrupt('its list of contents is malformed');
     }
-    const [nameBytes = 0, extraBytes = 0, commentBytes = 0] = [28, 30, 32].map((o) => archive.readUInt16LE(at + o));
-    const nameAt = at + headBytes.central;
-    listed.push({
-      name: archive.toString('utf8', nameAt, nameAt + nameBytes),
-      flags: archive.readUInt16LE(at + 8),
-      method: archive.readUInt16LE(at + 10),
-      crc: archive.readUInt32LE(at + 16),
-      packedBytes: archive.readUInt32LE(at + 20),
-      bytes: archive.readUInt32LE(at + 24),
-      mode: archive.readUInt16LE(at + 40),
-      localAt: archive.readUInt32LE(at + 42),
-    });
-    at = nameAt + nameBytes + extraBytes + commentBytes;
+    const entry = listedAt(archive, at);
+    listed.push(entry);
+    at = entry.next;
   }
   if (at !== end || listed.length !== count) throw corrupt('its list of contents is malformed');
   return { listed, listAt };

@@ -5,6 +5,7 @@ import { getuid } from 'node:process';
 import { promisify } from 'node:util';
 import { AgonError } from '../../services/kernel/index.js';
 import type { Limits } from '../limits.js';
+import { inherited } from '../paths.js';
 import { type EgressEndpoint, unavailable } from './driver.js';
 import { filesInside, withRelay } from './egress-relay.js';
 import { programs, type Runtime } from './runtimes.js';
@@ -27,12 +28,7 @@ const interpreterBytes = 96 * 1024 * 1024;
 const pinned = /^[\w.:/-]+@sha256:[0-9a-f]{64}$/;
 
 /** The engine's client needs to find its server, and nothing else of our environment. */
-const environment = Object.fromEntries(
-  ['PATH', 'HOME', 'DOCKER_HOST', 'XDG_RUNTIME_DIR'].flatMap((name) => {
-    const value = process.env[name];
-    return value === undefined ? [] : [[name, value]];
-  }),
-);
+const environment = inherited(['PATH', 'HOME', 'DOCKER_HOST', 'XDG_RUNTIME_DIR']);
 
 /** Finds an engine that answers: a client without a server is none. */
 export async function findEngine(): Promise<Engine> {
@@ -63,9 +59,8 @@ export function containerLaunch(
 ): Launch {
   const runtime = endpoint ? withRelay(plain) : plain;
   if (!pinned.test(image)) {
-    throw new AgonError('SANDBOX.IMAGE_NOT_PINNED', `${image} is not named by its digest (name@sha256:...).`, {
-      image,
-    });
+    const message = `${image} is not named by its digest (name@sha256:...).`;
+    throw new AgonError('SANDBOX.IMAGE_NOT_PINNED', message, { image });
   }
   const memory = String(limits.memoryBytes + interpreterBytes);
   // A container has three descriptors: the protocol takes the first two, and what is printed goes to the third.
@@ -77,13 +72,8 @@ export function containerLaunch(
       'run',
       ...options({ rm: true, interactive: true, name, pull: 'never', 'log-driver': 'none' }),
       ...(engine.gvisor ? options({ runtime: 'runsc' }) : []),
-      ...options({
-        network: 'none',
-        ipc: 'none',
-        hostname: 'sandbox',
-        user: `${insideId}:${insideId}`,
-        'read-only': true,
-      }),
+      ...options({ network: 'none', ipc: 'none', hostname: 'sandbox' }),
+      ...options({ user: `${insideId}:${insideId}`, 'read-only': true }),
       ...options({ tmpfs: `/tmp:rw,nosuid,nodev,size=${limits.diskBytes},mode=1777`, workdir: '/tmp' }),
       ...options({ 'cap-drop': 'ALL', 'security-opt': 'no-new-privileges' }),
       // Egress is no network either: two files, one of them a socket, and the loopback device that is always there.

@@ -129,6 +129,19 @@ export const fault = (rule: FaultRule, detail: string, fuel: number): Fault => (
   fuel,
 });
 
+/** Of the two functions of an agent that have no reply, whatever they returned. */
+export const completed = (answer: Reply | Fault): Completion | Fault =>
+  answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
+
+/** Runs the top level of a source, which is all that a check at submission needs, and lets the agent go. */
+export async function checked(
+  agent: AgentInstance & { boot(fuel: number): Promise<Completion | Fault> },
+  fuel: number,
+): Promise<SourceCheck> {
+  const booted = await agent.boot(fuel).finally(() => agent.dispose());
+  return booted.kind === 'fault' ? { ok: false, rule: booted.rule, detail: booted.detail } : { ok: true };
+}
+
 export function sourceTooLarge(source: string, { sourceBytes: allowed }: Limits): Trouble | undefined {
   const sourceBytes = Buffer.byteLength(source);
   if (sourceBytes <= allowed) return undefined;
@@ -136,10 +149,7 @@ export function sourceTooLarge(source: string, { sourceBytes: allowed }: Limits)
 }
 
 /** What the agent's randomness starts from: the whole digest, and its first words. */
-export function randomStart({ seed, seat }: LoadOptions): {
-  readonly digest: Buffer;
-  readonly words: readonly number[];
-} {
+export function randomStart({ seed, seat }: LoadOptions) {
   const digest = createHash('sha256').update(`${seed}\n${seat}`).digest();
   return { digest, words: [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset)) };
 }

@@ -6,6 +6,7 @@ import { jsonOf } from '../json.js';
 import {
   type AgentInstance,
   type Completion,
+  completed,
   type Fault,
   type FaultRule,
   fault,
@@ -135,7 +136,7 @@ export class ProcessAgent implements AgentInstance {
     const booted = await this.boot(fuel);
     if (booted.kind === 'fault') return booted;
     const answer = await this.call('init', config, fuel - booted.fuel);
-    return { ...(answer.kind === 'fault' ? answer : { kind: 'done' }), fuel: booted.fuel + answer.fuel };
+    return completed({ ...answer, fuel: booted.fuel + answer.fuel });
   }
 
   /** Runs the top level only, which is all that a check at submission needs. */
@@ -145,8 +146,7 @@ export class ProcessAgent implements AgentInstance {
     if (tooLarge) this.stop(tooLarge.rule, tooLarge.detail);
     const { digest, words } = randomStart(this.options);
     const order = { ...this.code(), seed: digest.toString('hex'), words, replyBytes: limits.replyBytes };
-    const answer = await this.call('boot', order, fuel);
-    return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
+    return completed(await this.call('boot', order, fuel));
   }
 
   private code(): Partial<ReturnType<typeof bootCode>> {
@@ -163,8 +163,7 @@ export class ProcessAgent implements AgentInstance {
   }
 
   async onResult(result: unknown, fuel: number): Promise<Completion | Fault> {
-    const answer = await this.call('onResult', result, fuel);
-    return answer.kind === 'fault' ? answer : { kind: 'done', fuel: answer.fuel };
+    return completed(await this.call('onResult', result, fuel));
   }
 
   log(): string {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { asAgonError } from '../../services/kernel/index.js';
-import { type Bubblewrap, findBubblewrap, launch } from './bubblewrap.js';
-import { type CgroupTree, findCgroups } from './cgroup.js';
+import { findBubblewrap, launch } from './bubblewrap.js';
+import { findCgroups } from './cgroup.js';
 import { withRelay } from './egress-relay.js';
 import { type Language, type Runtime, runtimeFor } from './runtimes.js';
 import { Sandbox } from './sandbox.js';
@@ -15,7 +15,7 @@ const launchers = 4;
 
 let groups = 0;
 
-const machine = (): { bubblewrap: Bubblewrap; cgroups: CgroupTree } => ({
+const machine = () => ({
   bubblewrap: findBubblewrap(),
   cgroups: findCgroups(readFileSync('/proc/mounts', 'utf8'), readFileSync('/proc/self/cgroup', 'utf8')),
 });
@@ -33,8 +33,6 @@ export function whyNoProcessSandboxes(): string | undefined {
 /**
  * Runs agents as processes of this machine, in sandboxes of bubblewrap, seccomp and cgroups. Where one of these cannot
  * hold its part, `open` refuses with SANDBOX.DRIVER_UNAVAILABLE and the reason, because half a sandbox is none.
- *
- * @example const driver = await ProcessDriver.open('python');
  */
 export class ProcessDriver extends SandboxDriver {
   static async open(language: Language | Runtime): Promise<ProcessDriver> {

@@ -8,7 +8,7 @@ import {
   type QuickJSRuntime,
   RELEASE_SYNC,
 } from 'quickjs-emscripten';
-import { AgonError, invariant } from '../../services/kernel/index.js';
+import { invariant } from '../../services/kernel/index.js';
 import { prelude } from './quickjs-prelude.js';
 
 /** The part of the WebAssembly interface used here; the compiler only knows it together with a browser's types. */
@@ -134,7 +134,7 @@ export class QuickJsMachine {
 
   call(name: FunctionName, ...args: QuickJSHandle[]) {
     const handle = this.functions.get(name);
-    if (handle === undefined) throw new AgonError('INTERNAL.INVARIANT', `The prelude has no function ${name}.`);
+    invariant(handle, `The prelude has no function ${name}.`);
     return this.context.callFunction(handle, this.context.undefined, ...args);
   }
 

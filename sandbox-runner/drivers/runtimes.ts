@@ -105,23 +105,10 @@ async function python(): Promise<Runtime> {
   };
 }
 
-async function node(): Promise<Runtime> {
-  const file = realpathSync(process.execPath);
-  if (!openToAll(file)) throw unavailable(`${file} cannot be read by every user`);
-  return {
-    name: 'node',
-    version: process.versions.node,
-    command: [file, '--no-warnings', '-e', shim('node.js')],
-    environment: {},
-    visible: [file, ...(await libraries([file]))],
-  };
-}
+const node = (): Promise<Runtime> =>
+  executable('node', process.versions.node, [process.execPath, '--no-warnings', '-e', shim('node.js')]);
 
-/**
- * A runtime for any executable that speaks the protocol of the process driver itself.
- *
- * @example await executable('shell', '1', ['/bin/sh', '-c', script])
- */
+/** A runtime for any executable that speaks the protocol of the process driver itself. */
 export async function executable(
   name: string,
   version: string,

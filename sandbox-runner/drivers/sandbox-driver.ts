@@ -1,6 +1,6 @@
 import { AgonError, isAgonError } from '../../services/kernel/index.js';
 import { defaultLimits, type Limits } from '../limits.js';
-import type { AgentInstance, Driver, EgressEndpoint, LoadOptions, SourceCheck } from './driver.js';
+import { checked, type Driver, type EgressEndpoint, type LoadOptions, type SourceCheck } from './driver.js';
 import { ProcessAgent } from './process-agent.js';
 import type { Sandbox } from './sandbox.js';
 
@@ -41,18 +41,15 @@ export class SandboxDriver implements Driver {
     this.version = workshop.version;
   }
 
-  async load(source: string, options: LoadOptions): Promise<AgentInstance> {
-    return this.open(source, options);
+  async load(source: string, options: LoadOptions): Promise<ProcessAgent> {
+    if (this.closed) throw new AgonError('SANDBOX.CLOSED', 'The driver has been closed.');
+    const sandbox = await this.take(options);
+    this.refill(options.limits);
+    return new ProcessAgent(this, source, options, sandbox, () => this.destroy(sandbox));
   }
 
   async check(source: string, limits: Limits): Promise<SourceCheck> {
-    const agent = await this.open(source, { seed: 'check', seat: 0, limits });
-    try {
-      const booted = await agent.boot(limits.initMs);
-      return booted.kind === 'fault' ? { ok: false, rule: booted.rule, detail: booted.detail } : { ok: true };
-    } finally {
-      agent.dispose();
-    }
+    return checked(await this.load(source, { seed: 'check', seat: 0, limits }), limits.initMs);
   }
 
   /** From now on keeps this many sandboxes started ahead of the matches that will need them. */
@@ -81,13 +78,6 @@ export class SandboxDriver implements Driver {
       const reason = error.message;
       throw new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `${this.name} cannot run here: ${reason}`, { reason });
     }
-  }
-
-  private async open(source: string, options: LoadOptions): Promise<ProcessAgent> {
-    if (this.closed) throw new AgonError('SANDBOX.CLOSED', 'The driver has been closed.');
-    const sandbox = await this.take(options);
-    this.refill(options.limits);
-    return new ProcessAgent(this, source, options, sandbox, () => this.destroy(sandbox));
   }
 
   private refill(limits: Limits): void {

@@ -119,14 +119,11 @@ function instructions(architecture: Architecture, profile: Profile): Instruction
 /**
  * The seccomp program for this architecture, as the kernel takes it: an allow-list, since a list of what is forbidden
  * would be out of date with the next kernel.
- *
- * @example seccompProgram('x64') // hand it to bwrap --seccomp by a descriptor
  */
 export function seccompProgram(architecture: string, profile: Profile = 'closed'): Buffer {
   if (architecture !== 'x64' && architecture !== 'arm64') {
-    throw new AgonError('SANDBOX.DRIVER_UNAVAILABLE', `There is no list of system calls for ${architecture}.`, {
-      architecture,
-    });
+    const message = `There is no list of system calls for ${architecture}.`;
+    throw new AgonError('SANDBOX.DRIVER_UNAVAILABLE', message, { architecture });
   }
   const program = instructions(architecture, profile);
   const bytes = Buffer.alloc(8 * program.length);

@@ -66,11 +66,7 @@ export const egressCalls = {
   accept4: { x64: 288, arm64: 242 },
 } as const;
 
-/**
- * The numbers of the calls that are allowed whatever their arguments.
- *
- * @example allowedCalls('arm64').get('read') // 63
- */
+/** The numbers of the calls that are allowed whatever their arguments. */
 export function allowedCalls(architecture: Architecture): ReadonlyMap<string, number> {
   const entries = table.flatMap((group) => group.split(/\s+/)).map((entry) => entry.split(':'));
   return new Map(

@@ -14,7 +14,6 @@ import type { Resolve } from './target.js';
 
 interface EgressPorts {
   readonly resolve?: Resolve;
-  readonly nowMs?: () => number;
   readonly onEntry?: (entry: EgressEntry) => void;
 }
 
@@ -26,7 +25,6 @@ type Play = (job: MatchJob, onProgress?: (progress: Progress) => void) => Promis
  */
 export class Egress {
   private readonly resolve: Resolve;
-  private readonly nowMs: () => number;
   private readonly onEntry: (entry: EgressEntry) => void;
   private readonly authorities: readonly string[];
   private folder: string | undefined;
@@ -36,7 +34,6 @@ export class Egress {
     ports: EgressPorts = {},
   ) {
     this.resolve = ports.resolve ?? ((host) => lookup(host, { all: true, verbatim: true }));
-    this.nowMs = ports.nowMs ?? (() => performance.now());
     this.onEntry = ports.onEntry ?? (() => {});
     this.authorities = [...rootCertificates, ...policy.authorities];
   }
@@ -46,14 +43,15 @@ export class Egress {
     const known = this.policy.agents;
     const grants = job.agents.map(({ agentId = '' }) => (Object.hasOwn(known, agentId) ? known[agentId] : undefined));
     if (grants.every((grant) => grant === undefined)) return play(job, onProgress);
-    const guests = job.agents.map((agent, seat) => ({ agent, seat, grant: grants[seat] }));
-    if (guests.some(({ agent, grant }) => grant && (agent.runtime ?? 'javascript') === 'javascript')) throw noEgress();
-    const accounts = guests.map(({ grant }) => (grant ? new Account() : undefined));
+    const inWasm = job.agents.map(({ runtime = 'javascript' }) => runtime === 'javascript');
+    if (grants.some((grant, seat) => grant && inWasm[seat])) throw noEgress();
+    const accounts = grants.map((grant) => grant && new Account());
     const endpoints: (Awaited<ReturnType<Egress['open']>> | undefined)[] = [];
     const closeAll = () => Promise.all(endpoints.map((endpoint) => endpoint?.close()));
     try {
-      for (const { agent, seat, grant } of guests) {
-        const caller = { matchId: job.matchId, seat, agentId: agent.agentId ?? '' };
+      for (const [seat, { agentId = '' }] of job.agents.entries()) {
+        const grant = grants[seat];
+        const caller = { matchId: job.matchId, seat, agentId };
         const heard = (entry: EgressEntry): void => {
           accounts[seat]?.add(entry);
           onProgress?.({ kind: 'log', seat, text: `${entryLine(entry)}\n` });
@@ -86,7 +84,6 @@ export class Egress {
       secrets,
       authorities: this.authorities,
       resolve: this.resolve,
-      nowMs: this.nowMs,
       onEntry: (entry) => {
         heard(entry);
         this.onEntry(entry);

@@ -2,26 +2,22 @@ import { lstatSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { AgonError } from '../../services/kernel/index.js';
-import { type Limits, limitsFrom } from '../limits.js';
-
-const KiB = 1024;
-const MiB = 1024 * KiB;
-const whole = (min: number, max: number) => z.number().int().min(min).max(max);
+import { KiB, type Limits, limitsFrom, MiB, whole } from '../limits.js';
 
 /** Per agent and match. */
 const caps = z.strictObject({
-  requests: whole(1, 100_000).default(200),
-  connections: whole(1, 256).default(8),
+  requests: whole(1, 100_000, 200),
+  connections: whole(1, 256, 8),
   /** Both counted on the wire to the upstream: out is what was sent there, in is what came back. */
-  bytesOut: whole(1 * KiB, 1024 * MiB).default(1 * MiB),
-  bytesIn: whole(1 * KiB, 1024 * MiB).default(16 * MiB),
-  headerBytes: whole(1 * KiB, 64 * KiB).default(16 * KiB),
+  bytesOut: whole(1 * KiB, 1024 * MiB, 1 * MiB),
+  bytesIn: whole(1 * KiB, 1024 * MiB, 16 * MiB),
+  headerBytes: whole(1 * KiB, 64 * KiB, 16 * KiB),
   /** For the head of a request to arrive. */
-  headMs: whole(50, 60_000).default(5_000),
-  connectMs: whole(50, 60_000).default(5_000),
-  idleMs: whole(50, 600_000).default(30_000),
+  headMs: whole(50, 60_000, 5_000),
+  connectMs: whole(50, 60_000, 5_000),
+  idleMs: whole(50, 600_000, 30_000),
   /** For one request, or one tunnel, from its first byte to its last. */
-  totalMs: whole(50, 3_600_000).default(60_000),
+  totalMs: whole(50, 3_600_000, 60_000),
 });
 
 const label = '[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?';
@@ -44,7 +40,7 @@ const secretMark = /\{\{secret:([A-Za-z0-9_]+)\}\}/g;
 const rule = z
   .strictObject({
     host,
-    port: whole(1, 65_535).default(443),
+    port: whole(1, 65_535, 443),
     /** For requests that the proxy can read. With one of these, or with `upgrade`, the host gets no tunnel. */
     methods: z
       .array(z.string().regex(/^[A-Z]+$/, 'is no method, such as GET'))

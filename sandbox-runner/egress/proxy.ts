@@ -20,23 +20,26 @@ interface ProxyOptions {
   readonly secrets: ReadonlyMap<string, string>;
   readonly authorities: readonly string[];
   readonly resolve: Resolve;
-  readonly nowMs: () => number;
   readonly onEntry: (entry: EgressEntry) => void;
+}
+
+interface Route {
+  readonly rule: Rule;
+  readonly target: RequestTarget;
+  readonly upstream: Socket;
 }
 
 /** What is known of one request while it lasts. */
 class Visit {
   wanted: RequestTarget | undefined;
+  readonly startedMs = performance.now();
   /** The connection to the upstream below any TLS, where bytes are counted. */
   wire: Socket | undefined;
   /** Fires with the first thing that went wrong: all that breaks because of it is no cause of its own. */
   readonly abort = new AbortController();
   timer: NodeJS.Timeout | undefined;
 
-  constructor(
-    readonly method: string,
-    readonly startedMs: number,
-  ) {}
+  constructor(readonly method: string) {}
 
   get bytesIn(): number {
     return this.wire?.bytesRead ?? 0;
@@ -67,8 +70,8 @@ export class EgressProxy {
   private readonly sockets = new Set<Socket>();
   private readonly secretForms: readonly Buffer[];
   private count = 0;
-  private endedIn = 0;
-  private endedOut = 0;
+  /** Of the visits that are over. */
+  private readonly ended = { bytesIn: 0, bytesOut: 0 };
 
   private constructor(private readonly options: ProxyOptions) {
     this.secretForms = [...options.secrets.values()]
@@ -91,12 +94,8 @@ export class EgressProxy {
     });
     this.server.on('request', (request, response) => void this.serve(request, response));
     this.server.on('connect', (request, socket, head) => void this.tunnel(request, socket, head));
-    this.server.on('upgrade', (request, socket) => {
-      this.refuseBare(
-        this.begin(request.method),
-        socket,
-        new Refusal('BAD_REQUEST', 400, 'Protocols are not changed here.'),
-      );
+    this.server.on('upgrade', ({ method }, socket) => {
+      this.refuseBare(method, socket, new Refusal('BAD_REQUEST', 400, 'Protocols are not changed here.'));
     });
     this.server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.misread(error, socket));
     this.server.on('drop', () => {
@@ -128,7 +127,7 @@ export class EgressProxy {
   }
 
   private begin(method = ''): Visit {
-    const visit = new Visit(method.slice(0, 20), this.options.nowMs());
+    const visit = new Visit(method.slice(0, 20));
     this.visits.add(visit);
     this.count += 1;
     return visit;
@@ -139,8 +138,8 @@ export class EgressProxy {
     clearTimeout(visit.timer);
     visit.wire?.destroy();
     const { bytesIn, bytesOut, wanted, method, startedMs } = visit;
-    this.endedIn += bytesIn;
-    this.endedOut += bytesOut;
+    this.ended.bytesIn += bytesIn;
+    this.ended.bytesOut += bytesOut;
     // Who keeps on asking after the last allowed request is told so, but fills no log with it.
     if (this.count > this.options.grant.caps.requests + 1) return;
     this.options.onEntry({
@@ -154,15 +153,12 @@ export class EgressProxy {
       status,
       bytesIn,
       bytesOut,
-      durationMs: Math.round(this.options.nowMs() - startedMs),
+      durationMs: Math.round(performance.now() - startedMs),
     });
   }
 
   /** Everything that a request and a tunnel have in common, up to the open connection. */
-  private async reach(
-    visit: Visit,
-    request: IncomingMessage,
-  ): Promise<{ rule: Rule; upstream: Socket; target: RequestTarget }> {
+  private async reach(visit: Visit, request: IncomingMessage): Promise<Route> {
     const { grant, resolve, authorities } = this.options;
     const { requests, connectMs, totalMs } = grant.caps;
     const { signal } = visit.abort;
@@ -201,23 +197,19 @@ export class EgressProxy {
     let status = 0;
     try {
       this.assertRoom(Number(request.headers['content-length'] ?? 0));
-      const { rule, upstream, target } = await this.reach(visit, request);
-      const answer = await this.ask(visit, rule, upstream, target, request);
+      const reached = await this.reach(visit, request);
+      const answer = await this.ask(visit, request, reached);
       answer.on('error', (error) => visit.break(error));
       status = answer.statusCode ?? 502;
-      const secret = rule.headers !== undefined;
+      const secret = reached.rule.headers !== undefined;
       if (secret && !/^(identity)?$/.test(answer.headers['content-encoding'] ?? '')) {
-        throw new Refusal(
-          'UNREADABLE',
-          502,
-          'The answer is compressed, so that nobody could tell whether it shows a secret.',
-        );
+        const why = 'The answer is compressed, so that nobody could tell whether it shows a secret.';
+        throw new Refusal('UNREADABLE', 502, why);
       }
       const head = endToEnd(answer.rawHeaders).flatMap(([name, value]) => [name, this.redact(value)]);
       response.writeHead(status, head);
-      const meter = this.meter(visit, () => this.assertIn());
       // The agent's side stays open whatever happens: first it is written down, then the agent may notice.
-      await pipeline(answer, meter, blotting(this.secretForms), response, { end: false });
+      await pipeline(answer, this.metered(visit, 'in'), blotting(this.secretForms), response, { end: false });
       response.end();
       await finished(response);
       this.end(visit, status);
@@ -237,13 +229,7 @@ export class EgressProxy {
   }
 
   /** Sends the request on, in the proxy's own words, and waits for the head of the answer. */
-  private async ask(
-    visit: Visit,
-    rule: Rule,
-    upstream: Socket,
-    target: RequestTarget,
-    request: IncomingMessage,
-  ): Promise<IncomingMessage> {
+  private ask(visit: Visit, request: IncomingMessage, { rule, target, upstream }: Route): Promise<IncomingMessage> {
     const { caps } = this.options.grant;
     const secure = rule.upgrade !== undefined;
     const port = secure ? rule.port : target.port;
@@ -278,13 +264,8 @@ export class EgressProxy {
       outgoing.once('response', resolve).once('error', reject);
       outgoing.once('upgrade', () => reject(new Error('another protocol')));
     });
-    const sent = pipeline(
-      request,
-      this.meter(visit, (chunk) => this.assertRoom(chunk.length)),
-      outgoing,
-    );
     // An upstream may well answer before it has read everything.
-    sent.catch(() => {});
+    pipeline(request, this.metered(visit, 'out'), outgoing).catch(() => {});
     return answered;
   }
 
@@ -302,28 +283,20 @@ export class EgressProxy {
       this.assertRoom(head.length);
       if (head.length > 0) upstream.write(head);
       await Promise.all([
-        pipeline(
-          client,
-          this.meter(visit, (chunk) => this.assertRoom(chunk.length)),
-          upstream,
-        ),
-        pipeline(
-          upstream,
-          this.meter(visit, () => this.assertIn()),
-          client,
-        ),
+        pipeline(client, this.metered(visit, 'out'), upstream),
+        pipeline(upstream, this.metered(visit, 'in'), client),
       ]);
       this.end(visit, status);
     } catch (error) {
       const refusal = visit.cause(error);
-      if (status === 0) this.refuseBare(visit, client, refusal);
+      if (status === 0) this.refuseBare('CONNECT', client, refusal, visit);
       else client.destroy();
       this.end(visit, status, refusal.code === 'EGRESS.GONE' ? undefined : refusal);
     }
   }
 
   /** For callers that have no response object: the answer is written by hand, and the connection ends with it. */
-  private refuseBare(visit: Visit, socket: Duplex, refusal: Refusal): void {
+  private refuseBare(method: string | undefined, socket: Duplex, refusal: Refusal, visit = this.begin(method)): void {
     const body = explain(refusal);
     const fields = { ...explained(refusal), 'content-length': Buffer.byteLength(body) };
     const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
@@ -345,12 +318,11 @@ export class EgressProxy {
         : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
           ? tooSlow('the head did not arrive')
           : new Refusal('BAD_REQUEST', 400, `That is no request of HTTP/1.1 (${error.code ?? 'unknown'}).`);
-    this.refuseBare(this.begin(''), socket, refusal);
+    this.refuseBare('', socket, refusal);
   }
 
   private total(key: 'bytesIn' | 'bytesOut'): number {
-    const ended = key === 'bytesIn' ? this.endedIn : this.endedOut;
-    return [...this.visits].reduce((sum, visit) => sum + visit[key], ended);
+    return [...this.visits].reduce((sum, visit) => sum + visit[key], this.ended[key]);
   }
 
   private assertRoom(moreBytes: number): void {
@@ -368,11 +340,13 @@ export class EgressProxy {
     }
   }
 
-  private meter(visit: Visit, assert: (chunk: Buffer) => void): Transform {
+  /** Passes on what goes this way until it is too much. */
+  private metered(visit: Visit, way: 'in' | 'out'): Transform {
     return new Transform({
-      transform(chunk: Buffer, _encoding, done) {
+      transform: (chunk: Buffer, _encoding, done) => {
         try {
-          assert(chunk);
+          if (way === 'out') this.assertRoom(chunk.length);
+          else this.assertIn();
           done(null, chunk);
         } catch (error) {
           visit.break(error);

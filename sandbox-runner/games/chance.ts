@@ -12,8 +12,6 @@ const wordsInBlock = 8;
 /**
  * Chance that follows from the seed alone: SHA-256 of the game, the seed and a counter. An agent's own random numbers
  * come from the same seed by another name, so they tell nothing about the cards.
- *
- * @example chance('leduc-holdem', seed).shuffled(deck)
  */
 export function chance(game: string, seed: string): Chance {
   let block = Buffer.alloc(0);

@@ -105,22 +105,17 @@ const outlines: Readonly<Record<string, string>> = {
   q: `${foot}M14.5 32.5L9 14.5L16.5 22L17.5 10.5L22.5 21L27.5 10.5L28.5 22L36 14.5L30.5 32.5Z`,
   k: `${foot}M15 32.5C8.5 27 9.5 18 16 17.5C19.5 17.3 21.5 19.5 22.5 22C23.5 19.5 25.5 17.3 29 17.5C35.5 18 36.5 27 30 32.5ZM21 17V12.8H17.8V10H21V6.5H24V10H27.2V12.8H24V17C23.5 18 22.8 19 22.5 20C22.2 19 21.5 18 21 17Z`,
 };
+const bead = (x: number, y: number, r: number, fill: string, stroke: string): string =>
+  circle(x, y, r, { fill, stroke, 'stroke-width': 1.6 });
+
 /** What is drawn on top: heads, the knight's eye, the bishop's cut, the tips of the crown. */
 const details: Readonly<Record<string, (fill: string, stroke: string) => string>> = {
-  p: (fill, stroke) => circle(22.5, 15, 6, { fill, stroke, 'stroke-width': 1.6 }),
+  p: (fill, stroke) => bead(22.5, 15, 6, fill, stroke),
   n: (_fill, stroke) => circle(18.5, 15.5, 1.3, { fill: stroke }),
   b: (fill, stroke) =>
-    circle(22.5, 8.5, 2.6, { fill, stroke, 'stroke-width': 1.6 }) +
+    bead(22.5, 8.5, 2.6, fill, stroke) +
     path('M22.5 15V22M19.2 18.5H25.8', { stroke, 'stroke-width': 1.8, 'stroke-linecap': 'round' }),
-  q: (fill, stroke) =>
-    [
-      [9, 13],
-      [17.5, 9],
-      [27.5, 9],
-      [36, 13],
-    ]
-      .map(([x = 0, y = 0]) => circle(x, y, 2.6, { fill, stroke, 'stroke-width': 1.6 }))
-      .join(''),
+  q: (fill, stroke) => [9, 17.5, 27.5, 36].map((x, i) => bead(x, i % 3 === 0 ? 13 : 9, 2.6, fill, stroke)).join(''),
 };
 
 function drawPiece(piece: string, x: number, y: number): string {

@@ -1,14 +1,4 @@
-import {
-  type Cell,
-  drawn,
-  type Game,
-  illegal,
-  isSmallInteger,
-  markOf,
-  type Observation,
-  seatOf,
-  wonBy,
-} from './game.js';
+import { type Cell, drawn, type Game, illegal, isSmallInteger, markOf, type Observation, wonBy } from './game.js';
 import { circle, muted, path, picture, rect, seatColour, text } from './svg.js';
 
 const columns = 7;
@@ -59,19 +49,13 @@ function winningLine({ board, last: x }: ConnectFour): [x0: number, y0: number, 
   return undefined;
 }
 
-function winner(state: ConnectFour): number | undefined {
-  const mark = state.board[state.last]?.at(-1);
-  return mark && winningLine(state) ? seatOf(mark) : undefined;
-}
-
 const name = 'connect-four';
 const version = 1;
 
 const toMove = (state: ConnectFour): number => state.played % 2;
 
 function outcome(state: ConnectFour) {
-  const seat = winner(state);
-  if (seat !== undefined) return wonBy(seat, 'line');
+  if (winningLine(state)) return wonBy(1 - toMove(state), 'line');
   return state.played === columns * rows ? drawn('full_board') : undefined;
 }
 

@@ -65,16 +65,12 @@ export type Cell = '' | 'X' | 'O';
 
 export const markOf = (seat: number): 'X' | 'O' => (seat === 0 ? 'X' : 'O');
 
-export const seatOf = (mark: 'X' | 'O'): number => (mark === 'X' ? 0 : 1);
-
-/** One of two seats has won outright. */
 export const wonBy = (seat: number, reason: string): Outcome => ({
   winner: seat,
   scores: seat === 0 ? [1, 0] : [0, 1],
   reason,
 });
 
-/** Neither of two seats has won. */
 export const drawn = (reason: string): Outcome => ({ winner: null, scores: [0.5, 0.5], reason });
 
 /**

@@ -6,10 +6,10 @@ import { chessFrom } from './chess.js';
 import type { Cell } from './game.js';
 import {
   type Action,
-  type AnyGame,
   assertSeats,
   chess,
   connectFour,
+  type Game,
   gameNamed,
   gameNames,
   isLegal,
@@ -27,7 +27,7 @@ interface Playout {
   readonly actions: readonly Action[];
 }
 
-function playOut(game: AnyGame, seed: string, seats: number, choose: (count: number) => number): Playout {
+function playOut(game: Game, seed: string, seats: number, choose: (count: number) => number): Playout {
   const states = [game.setup(seed, seats)];
   const actions: Action[] = [];
   for (let state = states[0]; game.outcome(state) === undefined; ) {
@@ -42,13 +42,13 @@ function playOut(game: AnyGame, seed: string, seats: number, choose: (count: num
   return { seats, states, actions };
 }
 
-const playouts = (game: AnyGame): fc.Arbitrary<Playout> =>
+const playouts = (game: Game): fc.Arbitrary<Playout> =>
   fc
     .record({ seed: fc.string({ minLength: 1, maxLength: 20 }), seats: fc.integer(game.seats), picks: fc.nat() })
     .map(({ seed, seats, picks }) => playOut(game, seed, seats, chance('picks', `${picks}`).below));
 
 /** Chess positions take milliseconds each, because the library lists moves with everything about them. */
-const runsOf = (game: AnyGame): number => (game.name === 'chess' ? 3 : 60);
+const runsOf = (game: Game): number => (game.name === 'chess' ? 3 : 60);
 
 const isSmall = (action: Action): boolean => JSON.stringify(action).length <= 64;
 
@@ -293,7 +293,7 @@ describe('leduc-holdem', () => {
   it('shows a seat nothing that depends on a card it has not been shown', () => {
     const cards: Card[] = ['Js', 'Jh', 'Qs', 'Qh', 'Ks', 'Kh'];
     fc.assert(
-      fc.property(playouts(leducHoldem as unknown as AnyGame), fc.nat(), ({ states }, other) => {
+      fc.property(playouts(leducHoldem as unknown as Game), fc.nat(), ({ states }, other) => {
         const draw = chance('other cards', `${other}`);
         for (const state of states.slice(0, -1) as Leduc[]) {
           const seat = leducHoldem.toMove(state) as 0 | 1;

@@ -9,30 +9,18 @@ import { ticTacToe } from './tic-tac-toe.js';
 export { type Action, assertSeats, type Game, isLegal, type Observation, type Outcome } from './game.js';
 export { chess, connectFour, leducHoldem, prisoners, ticTacToe };
 
-/**
- * A game whose state type the caller does not know. The referee only passes states back to the game that made them,
- * so hiding the type here is safe, and it keeps every game's own file fully typed.
- */
-export type AnyGame = Game;
-
-const games: ReadonlyMap<string, AnyGame> = new Map(
-  [ticTacToe, connectFour, leducHoldem, chess, prisoners].map((game) => [game.name, game as unknown as AnyGame]),
+/** The referee only passes states back to the game that made them, so hiding their types here is safe. */
+const games: ReadonlyMap<string, Game> = new Map(
+  [ticTacToe, connectFour, leducHoldem, chess, prisoners].map((game) => [game.name, game as unknown as Game]),
 );
 
 export const gameNames: readonly string[] = [...games.keys()];
 
-/**
- * The rules behind a name.
- *
- * @example gameNamed('connect-four').maxTurns // 42
- */
-export function gameNamed(name: string): AnyGame {
+export function gameNamed(name: string): Game {
   const game = games.get(name);
   if (game === undefined) {
-    throw new AgonError('SANDBOX.UNKNOWN_GAME', `There is no game "${name}"; choose one of ${gameNames.join(', ')}.`, {
-      name,
-      known: gameNames,
-    });
+    const message = `There is no game "${name}"; choose one of ${gameNames.join(', ')}.`;
+    throw new AgonError('SANDBOX.UNKNOWN_GAME', message, { name, known: gameNames });
   }
   return game;
 }

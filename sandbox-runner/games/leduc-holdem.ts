@@ -73,8 +73,6 @@ const dealt: Hand = { moves: [[], []], round: 0, paid: [ante, ante] };
 const rankOf = (card: Card): number => 'JQK'.indexOf(card.charAt(0));
 const firstOf = (hand: number): number => hand % 2;
 const toMove = ({ finished, hand }: Leduc): number => (firstOf(finished.length) + hand.moves[hand.round].length) % 2;
-const chips = (one: number, other: number, swapped: number): [number, number] =>
-  swapped === 0 ? [one, other] : [other, one];
 
 /** A seat that could not pay for another hand leaves the table, so nobody ever plays on credit. */
 const over = ({ finished, stacks }: Leduc): boolean => finished.length === hands || Math.min(...stacks) < costMax;
@@ -127,7 +125,7 @@ function apply(before: Leduc, action: LeducMove): Leduc {
   const hand: Hand = {
     round,
     moves: round === 0 ? [now, []] : [moves[0], now],
-    paid: chips(mine, theirs, seat),
+    paid: seat === 0 ? [mine, theirs] : [theirs, mine],
   };
   const state: Leduc = { ...before, hand, played: before.played + 1 };
   if (action === 'fold') return finish(state, hand, seat);
@@ -185,19 +183,26 @@ const moveText = (moves: Hand['moves']): string =>
     .filter(Boolean)
     .join(' / ') || 'no move yet';
 
-function render(state: Leduc): string {
+/** The hand in play, or the last one when the match is over. */
+function handOf(state: Leduc) {
   const ended = over(state);
+  const last = ended ? state.finished.at(-1) : undefined;
   const index = ended ? state.finished.length - 1 : state.finished.length;
-  const last = state.finished.at(-1);
   const [one, other, shared] = dealOf(state, index);
-  const hand = ended && last ? last : state.hand;
-  const open = ended ? last?.publicSeen : state.hand.round === 1;
-  return [
-    `hand ${index + 1} of ${hands}   public ${open ? shared : '--'}   pot ${ended ? 0 : state.hand.paid[0] + state.hand.paid[1]}`,
-    `seat 0  ${one}  ${behind(state, 0)} chips`,
-    `seat 1  ${other}  ${behind(state, 1)} chips`,
-    moveText(hand.moves),
-  ].join('\n');
+  return {
+    ended,
+    title: `hand ${index + 1} of ${hands}`,
+    cards: [one, other] as const,
+    shared: (last ? last.publicSeen : state.hand.round === 1) ? shared : undefined,
+    pot: ended ? 0 : state.hand.paid[0] + state.hand.paid[1],
+    moves: moveText((last ?? state.hand).moves),
+  };
+}
+
+function render(state: Leduc): string {
+  const { title, cards, shared = '--', pot, moves } = handOf(state);
+  const seats = ([0, 1] as const).map((seat) => `seat ${seat}  ${cards[seat]}  ${behind(state, seat)} chips`);
+  return [`${title}   public ${shared}   pot ${pot}`, ...seats, moves].join('\n');
 }
 
 const suits = {
@@ -231,12 +236,7 @@ function drawChips(x: number, y: number, count: number, colour: string): string 
 }
 
 function svg(state: Leduc): string {
-  const ended = over(state);
-  const index = ended ? state.finished.length - 1 : state.finished.length;
-  const last = state.finished.at(-1);
-  const deal = dealOf(state, index);
-  const open = ended ? last?.publicSeen : state.hand.round === 1;
-  const hand = ended && last ? last : state.hand;
+  const { ended, title, cards, shared, pot, moves } = handOf(state);
   const white = { fill: '#ffffff' };
   const seats = ([0, 1] as const).flatMap((seat) => {
     const x = seat === 0 ? 70 : 420;
@@ -246,25 +246,24 @@ function svg(state: Leduc): string {
       : '';
     return [
       ring,
-      drawCard(x, 110, deal[seat]),
+      drawCard(x, 110, cards[seat]),
       drawChips(seat === 0 ? 176 : 384, 206, behind(state, seat), seatColour(seat)),
       text(x + 35, 92, 15, `seat ${seat}`, { ...white, 'font-weight': 700 }),
       text(x + 35, 236, 14, `${behind(state, seat)} chips`, white),
     ];
   });
-  const pot = state.hand.paid[0] + state.hand.paid[1];
   return picture(
     560,
     330,
-    `Leduc hold'em, hand ${index + 1} of ${hands}`,
+    `Leduc hold'em, ${title}`,
     rect(14, 14, 532, 270, { rx: 130, fill: '#5b3a22' }),
     rect(26, 26, 508, 246, { rx: 120, fill: '#1f6f4f' }),
     circle(280, 160, 84, { fill: 'none', stroke: '#2f8f68', 'stroke-width': 3 }),
     ...seats,
-    drawCard(245, 104, open ? deal[2] : undefined),
-    text(280, 66, 15, `hand ${index + 1} of ${hands}`, white),
+    drawCard(245, 104, shared),
+    text(280, 66, 15, title, white),
     text(280, 232, 15, ended ? 'the match is over' : `pot ${pot}`, white),
-    text(280, 312, 14, moveText(hand.moves), { fill: muted }),
+    text(280, 312, 14, moves, { fill: muted }),
   );
 }
 

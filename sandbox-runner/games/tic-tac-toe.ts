@@ -1,14 +1,4 @@
-import {
-  type Cell,
-  drawn,
-  type Game,
-  illegal,
-  isSmallInteger,
-  markOf,
-  type Observation,
-  seatOf,
-  wonBy,
-} from './game.js';
+import { type Cell, drawn, type Game, illegal, isSmallInteger, markOf, type Observation, wonBy } from './game.js';
 import { circle, muted, path, picture, rect, seatColour, text } from './svg.js';
 
 /** Cells are numbered row by row: 0 1 2 / 3 4 5 / 6 7 8. */
@@ -36,19 +26,13 @@ const lines = [
 const winningLine = (board: readonly Cell[]): (typeof lines)[number] | undefined =>
   lines.find(([a, b, c]) => board[a] && board[a] === board[b] && board[a] === board[c]);
 
-function winner(board: readonly Cell[]): number | undefined {
-  const mark = board[winningLine(board)?.[0] ?? -1];
-  return mark ? seatOf(mark) : undefined;
-}
-
 const name = 'tic-tac-toe';
 const version = 1;
 
 const toMove = (state: TicTacToe): number => state.played % 2;
 
 function outcome(state: TicTacToe) {
-  const seat = winner(state.board);
-  if (seat !== undefined) return wonBy(seat, 'line');
+  if (winningLine(state.board)) return wonBy(1 - toMove(state), 'line');
   return state.played === 9 ? drawn('full_board') : undefined;
 }
 
@@ -66,7 +50,12 @@ const centreOf = (cell: number): [x: number, y: number] => [
 function drawMark(mark: Cell, cell: number, dimmed: boolean): string {
   const [x, y] = centreOf(cell);
   if (mark === '') return text(x, y + 6, 16, cell, { fill: muted, opacity: 0.55 });
-  const pen = { fill: 'none', stroke: seatColour(seatOf(mark)), 'stroke-width': 11, opacity: dimmed ? 0.45 : 1 };
+  const pen = {
+    fill: 'none',
+    stroke: seatColour(mark === 'X' ? 0 : 1),
+    'stroke-width': 11,
+    opacity: dimmed ? 0.45 : 1,
+  };
   if (mark === 'O') return circle(x, y, 27, pen);
   return path(`M${x - 25} ${y - 25}L${x + 25} ${y + 25}M${x + 25} ${y - 25}L${x - 25} ${y + 25}`, {
     ...pen,
