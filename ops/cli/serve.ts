@@ -7,12 +7,12 @@ import { PAGE_MAX } from '../../projections/engine/page.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
 import { asDatabaseError } from '../../projections/sinks/database.js';
 import { formatMoney } from '../../services/kernel/index.js';
-import type { Config } from '../../services/runtime/settings.js';
-import { type Arena, type ArenaOptions, startArena } from '../run/arena.js';
+import { type Arena, startArena } from '../run/arena.js';
 import { LADDER_GAMES, ladderResult, playLadder } from '../run/ladder.js';
 import { logName } from '../run/log.js';
 import { type CashierResult, playPayments } from '../run/payments-demo.js';
-import { colour, EXIT, type OutputOptions, print, progress } from './output.js';
+import { configOf } from './command.js';
+import { colour, EXIT, type Flags, print, progress } from './output.js';
 import { leaderboardText } from './read.js';
 import { untilSignal } from './signals.js';
 import { verifyStore } from './verify.js';
@@ -20,32 +20,32 @@ import { verifyStore } from './verify.js';
 /** Matches that the house plays on the first start, so that there is something to look at. */
 export const FIRST_LADDER = { matches: 120, seed: 'house' } as const;
 
-export async function start(
-  config: Config,
-  options: OutputOptions & Pick<ArenaOptions, 'sandbox'> & { ladder: boolean },
-): Promise<number> {
+type StartFlags = Flags & { readonly ladder: boolean; readonly stripeSandbox?: number | true };
+
+export async function start({ ladder, json = false, stripeSandbox, ...flags }: StartFlags): Promise<number> {
+  const config = configOf(flags);
   const { signal, done } = untilSignal();
-  const say = (text: string) => void (options.json ? stderr : stdout).write(`${text}\n`);
+  const say = (text: string) => void (json ? stderr : stdout).write(`${text}\n`);
   const arena = await startArena(config, {
-    ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...(stripeSandbox === undefined ? {} : { sandbox: { port: stripeSandbox === true ? 4610 : stripeSandbox } }),
     onStep: (step) => stderr.isTTY && stderr.write(`\r\u001b[Kstarting ${step}`),
   });
   if (stderr.isTTY) stderr.write('\r\u001b[K');
   try {
     // Listening first: a port in use is told at once, not after a hundred matches.
     const url = await arena.listen();
-    if (options.ladder && !signal.aborted) await firstLadder(arena, signal);
+    if (ladder && !signal.aborted) await firstLadder(arena, signal);
     if (!signal.aborted) {
       const events = await arena.store.lastPosition();
       const { payments, addresses } = arena;
       const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
       const { grpc, play, eventstore, stripe } = addresses;
       const servers = { url, graphql: `${url}/graphql`, grpc, play, eventstore, stripe, clickhouse };
-      if (options.json) print(options, { ...servers, payments, dataDir: config.dataDir, events }, '');
+      if (json) print({ json }, { ...servers, payments, dataDir: config.dataDir, events }, '');
       else say(banner(arena, { url, clickhouse, events }));
       await done;
     }
-    if (!options.json) say('stopping');
+    if (!json) say('stopping');
   } catch (error) {
     throw asDatabaseError(error) ?? error;
   } finally {
@@ -98,20 +98,20 @@ const banner = (arena: Arena, { url, clickhouse, events }: Shown) => {
   ].join('\n');
 };
 
-interface DemoOptions {
+interface DemoOptions extends Flags {
   readonly matches: number;
   readonly seed: string;
   readonly games?: readonly string[];
   readonly payments: boolean;
 }
 
-export async function demo(
-  config: (dataDir: string) => Config,
-  options: OutputOptions & DemoOptions & { data?: string },
-): Promise<number> {
+export async function demo(options: DemoOptions): Promise<number> {
   const { signal } = untilSignal();
   const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'agon-demo-'));
-  const arena = await startArena(config(dataDir), options.payments ? { sandbox: { port: 0 } } : {});
+  const arena = await startArena(
+    configOf({ data: dataDir, port: 0, analytics: false }),
+    options.payments ? { sandbox: { port: 0 } } : {},
+  );
   const bar = progress('playing');
   let finished = false;
   try {
