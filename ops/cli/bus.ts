@@ -1,18 +1,15 @@
 import { env } from 'node:process';
 import { AgonError, type DeadLetter } from '../../services/kernel/index.js';
+import type { Config } from '../../services/runtime/settings.js';
 import { type AgonCommand, lazy } from './command.js';
 import { colour, type Flags, type Outcome, table } from './output.js';
 import { ask } from './remote.js';
 
-export interface BusFlags extends Flags {
+type KafkaSetting = 'kafkaTls' | 'kafkaCa' | 'kafkaCert' | 'kafkaKey' | 'kafkaSasl' | 'kafkaUser';
+
+export interface BusFlags extends Flags, Partial<Pick<Config, KafkaSetting>> {
   readonly kafka?: string;
   readonly prefix: string;
-  readonly kafkaTls?: boolean;
-  readonly kafkaCa?: string;
-  readonly kafkaCert?: string;
-  readonly kafkaKey?: string;
-  readonly kafkaSasl?: string;
-  readonly kafkaUser?: string;
 }
 
 export interface RelayFlags extends BusFlags {

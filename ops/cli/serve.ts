@@ -42,7 +42,7 @@ export async function start({ ladder, json = false, stripeSandbox, ...flags }: S
       const { grpc, play, eventstore, stripe } = addresses;
       const servers = { url, graphql: `${url}/graphql`, grpc, play, eventstore, stripe, clickhouse };
       if (json) print({ json }, { ...servers, payments, dataDir: config.dataDir, events }, '');
-      else say(banner(arena, { url, clickhouse, events }));
+      else say(banner(arena, url, events, clickhouse));
       await done;
     }
     if (!json) say('stopping');
@@ -70,13 +70,7 @@ async function firstLadder(arena: Arena, signal: AbortSignal): Promise<void> {
   bar.end();
 }
 
-interface Shown {
-  readonly url: string;
-  readonly clickhouse: string | undefined;
-  readonly events: number;
-}
-
-const banner = (arena: Arena, { url, clickhouse, events }: Shown) => {
+const banner = (arena: Arena, url: string, events: number, clickhouse: string | undefined) => {
   const { config, payments } = arena;
   const { grpc, play, eventstore, stripe } = arena.addresses;
   return [
@@ -108,10 +102,8 @@ interface DemoOptions extends Flags {
 export async function demo(options: DemoOptions): Promise<number> {
   const { signal } = untilSignal();
   const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'agon-demo-'));
-  const arena = await startArena(
-    configOf({ data: dataDir, port: 0, analytics: false }),
-    options.payments ? { sandbox: { port: 0 } } : {},
-  );
+  const config = configOf({ data: dataDir, port: 0, analytics: false });
+  const arena = await startArena(config, options.payments ? { sandbox: { port: 0 } } : {});
   const bar = progress('playing');
   let finished = false;
   try {
@@ -125,7 +117,9 @@ export async function demo(options: DemoOptions): Promise<number> {
     });
     bar.end();
     if (signal.aborted) return EXIT.interrupted;
-    const paid = options.payments ? await payments(arena, options.seed) : undefined;
+    // Webhooks come over the network, so the endpoint for them has to be open.
+    if (options.payments) await arena.listen();
+    const paid = options.payments ? await playPayments(arena, options.seed) : undefined;
     finished = true;
     const seconds = (performance.now() - startedMs) / 1000;
     const result = await demoResult(arena, options, seconds, paid);
@@ -138,12 +132,6 @@ export async function demo(options: DemoOptions): Promise<number> {
     // A folder of our own making holds nothing of interest unless the demo came to its end.
     if (!finished && options.data === undefined) rmSync(dataDir, { recursive: true, force: true });
   }
-}
-
-/** Webhooks come over the network, so the doors have to be open. */
-async function payments(arena: Arena, seed: string): Promise<CashierResult> {
-  await arena.listen();
-  return playPayments(arena, seed);
 }
 
 async function demoResult(arena: Arena, options: DemoOptions, seconds: number, paid: CashierResult | undefined) {

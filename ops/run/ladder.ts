@@ -124,9 +124,10 @@ async function seedHouse(arena: Arena, seed: string, matches: number): Promise<H
   const seats: HouseSeat[] = [];
   const grantCents = (BigInt(Math.max(matches, 1000)) * STAKE_CENTS).toString();
   for (const [accountId, stable] of Object.entries(houseStables)) {
-    await once(() =>
-      arena.execute(new RegisterOwner({ accountId, displayName: stable.displayName }, meta(arena, 'owner', accountId))),
-    );
+    const owner = { accountId, displayName: stable.displayName };
+    await arena.execute(new RegisterOwner(owner, meta(arena, 'owner', accountId))).catch((error: unknown) => {
+      if (!isAgonError(error, 'ACCOUNTS.TAKEN')) throw error;
+    });
     const grant = { accountId, amountCents: grantCents, currency: 'PLAY', reason: 'house stake' };
     await arena.execute(new GrantCredits(grant, meta(arena, 'grant', seed, accountId, grantCents)));
     for (const name of stable.agents) seats.push(await seedAgent(arena, accountId, name));
@@ -171,12 +172,4 @@ function tablesOf(
         return { game, table: [...pair, ...others].slice(0, gameNamed(game).seats.max) };
       }),
   );
-}
-
-async function once(work: () => Promise<unknown>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!isAgonError(error, 'ACCOUNTS.TAKEN')) throw error;
-  }
 }
