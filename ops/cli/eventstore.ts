@@ -10,7 +10,7 @@ import { parseConfig } from '../../services/runtime/settings.js';
 import { logName, openLog } from '../run/log.js';
 import { configOf } from './command.js';
 import type { MigrationStep } from './migrate.js';
-import { type Move, type Moved, moveArena, movedTo } from './move.js';
+import { type ArenaMigration, type Move, moveArena, movedTo } from './move.js';
 import { EXIT, type Flags, type Outcome, print, progress } from './output.js';
 import { untilSignal } from './signals.js';
 
@@ -107,7 +107,7 @@ export async function moveIntoCluster(from: string, folder: string): Promise<num
 }
 
 /** With a bar for each step; undefined when it was interrupted. */
-async function move(what: Move): Promise<Moved | undefined> {
+async function move(what: Move): Promise<ArenaMigration | undefined> {
   const { signal } = untilSignal();
   const bars = new Map<MigrationStep, ReturnType<typeof progress>>();
   const onProgress = (step: MigrationStep, at: number, total: number) => {
@@ -126,7 +126,7 @@ async function move(what: Move): Promise<Moved | undefined> {
   }
 }
 
-const movedText = ({ events, resumedAt, logHash }: Moved, to: string) =>
+const movedText = ({ events, resumedAt, logHash }: ArenaMigration, to: string) =>
   [
     `${events} events are in ${to}${resumedAt > 0 ? `, ${resumedAt} of them from an earlier try` : ''}.`,
     `Both logs were read again and are the same; their hash is ${logHash}. The log in the old folder stays, for reading.`,

@@ -1,6 +1,7 @@
 import { stdout } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Option } from 'commander';
+import type { PaymentRow } from '../../projections/payments/table.js';
 import { AgonError, formatMoney, parseMoney } from '../../services/kernel/index.js';
 import type { CreditPack, Plan } from '../../services/payments/index.js';
 import { type AddCommand, type AgonCommand, lazy } from './command.js';
@@ -11,7 +12,6 @@ import { ask, askArena, RECEIPT, type Receipt } from './remote.js';
 /** The ledger's queries bring the database's driver; only these commands wait for it. */
 const ledgers = () => import('./ledger.js');
 
-const account = ['<account>', 'whose wallet'] as const;
 const wait = ['--wait', 'until it is paid or given up', false] as const;
 
 type Checkout = Flags & { readonly wait: boolean };
@@ -19,18 +19,23 @@ type Checkout = Flags & { readonly wait: boolean };
 /** `agon wallet`, `agon plan` and `agon ledger`: who has what, and whether it adds up. */
 export function addMoneyCommands(program: AgonCommand): void {
   const wallet = program.group('wallet', 'Look at wallets, pay in and out, and cap spending.');
-  addPaymentCommands(wallet);
-  addPurchaseCommands(wallet);
+  const ofAccount = ofAccountIn(wallet);
+  addPaymentCommands(ofAccount);
+  addPurchaseCommands(ofAccount);
   addPlanCommands(program);
-  addWalletCommands(wallet);
+  addWalletCommands(wallet, ofAccount);
   addLedgerCommands(program);
 }
 
-function addPaymentCommands(wallet: AddCommand): void {
+const ofAccountIn =
+  (add: AddCommand): AddCommand =>
+  (name, summary) =>
+    add(name, summary).argument('<account>', 'whose wallet');
+
+function addPaymentCommands(ofAccount: AddCommand): void {
   const currency = new Option('--currency <code>', 'of the amount').choices(['USD', 'EUR', 'GBP']).default('USD');
   const amount = ['<amount>', 'like 12 or 12.50'] as const;
-  wallet('deposit', 'Open a page on which money can be paid into a wallet.')
-    .argument(...account)
+  ofAccount('deposit', 'Open a page on which money can be paid into a wallet.')
     .argument(...amount)
     .addOption(currency)
     .option(...wait)
@@ -39,8 +44,7 @@ function addPaymentCommands(wallet: AddCommand): void {
       const field = 'deposit(accountId: String!, amountCents: String!, currency: String!)';
       return checkout(dataDir, field, flags, { accountId, amountCents: centsOf(cash), currency: flags.currency });
     });
-  wallet('withdraw', 'Pay money out of a wallet to its payout account. Exits 1 if it is refused.')
-    .argument(...account)
+  ofAccount('withdraw', 'Pay money out of a wallet to its payout account. Exits 1 if it is refused.')
     .argument(...amount)
     .addOption(currency)
     .does(async (dataDir, accountId: string, cash: string, flags: Flags & { currency: string }) => {
@@ -49,8 +53,7 @@ function addPaymentCommands(wallet: AddCommand): void {
       return outcomeOf(await ask<Payment>(dataDir, field, PAYMENT, variables));
     });
   // One whose transfer may be under way is over when the provider has said what became of it.
-  wallet('cancel-withdrawal', 'Stop a withdrawal that is not paid yet, and give the money back. For staff.')
-    .argument(...account)
+  ofAccount('cancel-withdrawal', 'Stop a withdrawal that is not paid yet, and give the money back. For staff.')
     .argument('<withdrawal>', 'its id, see "agon wallet payments --json"')
     .option('--reason <text>', 'why', 'cancelled')
     .does(async (dataDir, accountId: string, withdrawalId: string, flags: Flags & { reason: string }) => {
@@ -58,19 +61,16 @@ function addPaymentCommands(wallet: AddCommand): void {
       const variables = { accountId, withdrawalId, reason: flags.reason };
       return outcomeOf(await ask<Payment>(dataDir, field, PAYMENT, variables), []);
     });
-  wallet('onboard', 'Set up the account that withdrawals go to.')
-    .argument(...account)
-    .does(async (dataDir, accountId: string) => {
-      const field = 'mutation openPayoutAccount(accountId: String!)';
-      const link = await ask<{ url: string }>(dataDir, field, '{ accountId url }', { accountId });
-      return { json: link, text: `Set up the payout account of ${accountId} at ${colour.cyan(link.url)}` };
-    });
+  ofAccount('onboard', 'Set up the account that withdrawals go to.').does(async (dataDir, accountId: string) => {
+    const field = 'mutation openPayoutAccount(accountId: String!)';
+    const link = await ask<{ url: string }>(dataDir, field, '{ accountId url }', { accountId });
+    return { json: link, text: `Set up the payout account of ${accountId} at ${colour.cyan(link.url)}` };
+  });
 }
 
-function addPurchaseCommands(wallet: AddCommand): void {
+function addPurchaseCommands(ofAccount: AddCommand): void {
   const buying = 'Buy a pack of compute credits: at a page on which it can be paid, or from the wallet.';
-  wallet('buy-credits', buying)
-    .argument(...account)
+  ofAccount('buy-credits', buying)
     .argument('<pack>', 'see "agon plan list"')
     .option(...wait)
     .option('--from-wallet', 'pay with money that is in the wallet, at once', false)
@@ -83,8 +83,7 @@ function addPurchaseCommands(wallet: AddCommand): void {
       return { json: receipt, text };
     });
   // The wallet follows when the provider confirms it.
-  wallet('refund', 'Give a payment back the way it came, or a part of it. Exits 1 if it is refused.')
-    .argument(...account)
+  ofAccount('refund', 'Give a payment back the way it came, or a part of it. Exits 1 if it is refused.')
     .argument('<payment>', 'its id, see "agon wallet payments --json"')
     .option('--amount <amount>', 'like 12.50; all that is left when left out')
     .option('--reason <text>', 'why', 'refund')
@@ -96,40 +95,36 @@ function addPurchaseCommands(wallet: AddCommand): void {
       const payment = await ask<Payment>(dataDir, field, PAYMENT, variables);
       return outcomeOf(payment, ['refund_refused', 'received'], statusOf(payment));
     });
-  wallet('payments', 'Show the newest payments and withdrawals.')
-    .argument(...account)
-    .does(async (dataDir, accountId: string) => {
-      const field = 'payments(accountId: String!, first: Int)';
-      const variables = { accountId, first: 50 };
-      const { nodes } = await ask<{ nodes: Payment[] }>(dataDir, field, `{ nodes ${PAYMENT} }`, variables);
-      const rows = nodes.map((row) => [row.requestedAt, row.kind, moneyOf(row), statusOf(row), row.url ?? row.detail]);
-      return { json: nodes, text: table(['when', 'what', '>amount', 'status', ''], rows) };
-    });
+  ofAccount('payments', 'Show the newest payments and withdrawals.').does(async (dataDir, accountId: string) => {
+    const field = 'payments(accountId: String!, first: Int)';
+    const variables = { accountId, first: 50 };
+    const { nodes } = await ask<{ nodes: Payment[] }>(dataDir, field, `{ nodes ${PAYMENT} }`, variables);
+    const rows = nodes.map((row) => [row.requestedAt, row.kind, moneyOf(row), statusOf(row), row.url ?? row.detail]);
+    return { json: nodes, text: table(['when', 'what', '>amount', 'status', ''], rows) };
+  });
 }
 
 function addPlanCommands(program: AgonCommand): void {
   const plan = program.group('plan', 'Plans: what they allow, and who is on which.');
+  const ofAccount = ofAccountIn(plan);
   plan('list', 'Show the plans with their limits, and the packs of compute credits.').does((dataDir) =>
     showPlans(dataDir),
   );
-  plan('show', "Show an owner's plan among the others.")
-    .argument(...account)
-    .does((dataDir, accountId: string) => showPlans(dataDir, accountId));
-  plan('subscribe', 'Open a page on which a plan can be taken.')
-    .argument(...account)
+  ofAccount('show', "Show an owner's plan among the others.").does((dataDir, accountId: string) =>
+    showPlans(dataDir, accountId),
+  );
+  ofAccount('subscribe', 'Open a page on which a plan can be taken.')
     .argument('<plan>', 'pro or team')
     .option(...wait)
     .does((dataDir, accountId: string, planId: string, flags: Checkout) =>
       checkout(dataDir, 'subscribe(accountId: String!, planId: String!)', flags, { accountId, planId }),
     );
-  plan('end', 'End the plan; the free one is what remains.')
-    .argument(...account)
-    .does(async (dataDir, accountId: string) => {
-      const field = 'mutation endPlan(accountId: String!)';
-      const receipt = await ask<Receipt>(dataDir, field, RECEIPT, { accountId });
-      const text = receipt.events.length > 0 ? 'The plan is being ended.' : 'There is no plan to end.';
-      return { json: receipt, text };
-    });
+  ofAccount('end', 'End the plan; the free one is what remains.').does(async (dataDir, accountId: string) => {
+    const field = 'mutation endPlan(accountId: String!)';
+    const receipt = await ask<Receipt>(dataDir, field, RECEIPT, { accountId });
+    const text = receipt.events.length > 0 ? 'The plan is being ended.' : 'There is no plan to end.';
+    return { json: receipt, text };
+  });
 }
 
 interface BudgetFlags extends Flags {
@@ -140,17 +135,15 @@ interface BudgetFlags extends Flags {
   readonly total?: string;
 }
 
-function addWalletCommands(wallet: AddCommand): void {
-  wallet('show', 'Show what a wallet holds, what of it can be withdrawn, and its budgets.')
-    .argument(...account)
-    .does(lazy(ledgers, 'showWallet'));
-  wallet('statement', "Show every movement of a wallet's money, from the log.")
-    .argument(...account)
+function addWalletCommands(wallet: AddCommand, ofAccount: AddCommand): void {
+  ofAccount('show', 'Show what a wallet holds, what of it can be withdrawn, and its budgets.').does(
+    lazy(ledgers, 'showWallet'),
+  );
+  ofAccount('statement', "Show every movement of a wallet's money, from the log.")
     .option('--currency <code>', 'only this currency')
     .option('--csv', 'comma-separated values for a spreadsheet')
     .does(lazy(ledgers, 'showStatement'));
-  wallet('budget', 'Cap what a wallet, or one of its agents, may spend. Caps that are not given are lifted.')
-    .argument(...account)
+  ofAccount('budget', 'Cap what a wallet, or one of its agents, may spend. Caps that are not given are lifted.')
     .option('--currency <code>', 'what is capped', 'COMPUTE')
     .option('--agent <id>', 'only what this agent spends')
     .option('--per-run <amount>', 'the most that one match or run may cost')
@@ -188,17 +181,11 @@ function addLedgerCommands(program: AgonCommand): void {
     .does(lazy(ledgers, 'showTrialBalance'));
 }
 
-interface Payment {
+/** As the arena tells it: amounts come as texts. */
+interface Payment extends Omit<PaymentRow, 'amountCents' | 'returnedCents'> {
   readonly id: string;
-  readonly paymentId: string;
-  readonly kind: string;
   readonly amountCents: string;
-  readonly currency: string;
-  readonly status: string;
   readonly returnedCents: string;
-  readonly url: string | null;
-  readonly detail: string;
-  readonly requestedAt: string;
 }
 
 const PAYMENT =
