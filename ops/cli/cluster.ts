@@ -85,14 +85,10 @@ interface ClusterFlags extends Flags {
   readonly folder: string;
 }
 
-interface UpFlags extends ClusterFlags {
-  readonly port: number;
-  readonly playPort: number;
+type OptionsGiven = 'port' | 'playPort' | 'cells' | 'storeUrl' | 'analytics' | 'chain';
+
+interface UpFlags extends ClusterFlags, Pick<ClusterOptions, OptionsGiven> {
   readonly brokers: number;
-  readonly cells: number;
-  readonly storeUrl?: string;
-  readonly analytics: boolean;
-  readonly chain: boolean;
   readonly from?: string;
 }
 
@@ -121,7 +117,7 @@ async function up(flags: UpFlags): Promise<number | Outcome> {
       const code = await (await eventstoreDb()).moveIntoCluster(resolve(flags.from), folder);
       if (code !== EXIT.ok) return code;
     }
-    launch(folder, { ...flags, chain: flags.chain && installChain(say) });
+    launch(folder, { ...flags, chain: flags.chain === true && installChain(say) });
   }
   const note = await untilUp(folder, say, readNote);
   const { url = '', play = '', engines: running = [], processes = [] } = note;
@@ -143,18 +139,9 @@ function assertOurs(folder: string): void {
 }
 
 function launch(folder: string, flags: UpFlags): void {
-  const { port, playPort, brokers, cells, storeUrl, chain } = flags;
-  const options: ClusterOptions = {
-    folder,
-    port,
-    playPort,
-    cells,
-    analytics: flags.analytics && whyNoChdb() === undefined,
-    chain,
-    standby: true,
-    brokers: brokers === 3 ? 3 : 1,
-    ...(storeUrl === undefined ? {} : { storeUrl }),
-  };
+  const { json: _json, from: _from, ...given } = flags;
+  const analytics = flags.analytics === true && whyNoChdb() === undefined;
+  const options: ClusterOptions = { ...given, folder, analytics, standby: true, brokers: flags.brokers === 3 ? 3 : 1 };
   rmSync(join(folder, 'cluster.json'), { force: true });
   const log = openSync(join(folder, 'cluster.log'), 'a');
   const main = compiled(import.meta.url, '../engines/cluster-main.js');
