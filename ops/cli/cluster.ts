@@ -85,9 +85,9 @@ interface ClusterFlags extends Flags {
   readonly folder: string;
 }
 
-type OptionsGiven = 'port' | 'playPort' | 'cells' | 'storeUrl' | 'analytics' | 'chain';
+type ClusterOption = 'port' | 'playPort' | 'cells' | 'storeUrl' | 'analytics' | 'chain';
 
-interface UpFlags extends ClusterFlags, Pick<ClusterOptions, OptionsGiven> {
+interface UpFlags extends ClusterFlags, Pick<ClusterOptions, ClusterOption> {
   readonly brokers: number;
   readonly from?: string;
 }

@@ -9,8 +9,6 @@ const READY_MS = 30_000;
 /** The same version and place as in anvil.sh, which puts it there. */
 const binary = () => cached('anvil-1.7.1');
 
-export type Anvil = Awaited<ReturnType<typeof startAnvil>>;
-
 /** Why no chain can be started here; undefined when one can. */
 export const whyNoAnvil = () => whyMissing(binary(), 'anvil.sh puts it there, with npm');
 

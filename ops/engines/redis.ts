@@ -7,8 +7,6 @@ import { freePort, Server, tied } from './server.js';
 
 const READY_MS = 30_000;
 
-export type RunningRedis = Awaited<ReturnType<typeof startRedis>>;
-
 /** Why no Redis can be started here; undefined when one can. */
 export const whyNoRedis = (): string | undefined =>
   spawnSync('redis-server', ['--version']).status === 0
