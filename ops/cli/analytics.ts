@@ -1,12 +1,12 @@
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
-import { kill, stdout } from 'node:process';
+import { env, kill, stdout } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from '@clickhouse/client';
 import { feed } from '../../projections/analytics/feed.js';
 import { asAnalyticsError, ClickHouseSink, clickHouseAt, DATABASE } from '../../projections/sinks/clickhouse.js';
 import { AgonError, isAgonError } from '../../services/kernel/index.js';
 import { folderLayout, holderOf } from '../../services/runtime/data-folder.js';
-import type { Config } from '../../services/runtime/settings.js';
+import { type Config, parseConfig } from '../../services/runtime/settings.js';
 import { adoptRebuild, ChdbEngine, rebuildFolders } from '../engines/chdb.js';
 import { withLog } from './offline.js';
 import { colour, EXIT, type Outcome, type OutputOptions, progress, table, toJson } from './output.js';
@@ -21,7 +21,8 @@ const HAND_OVER_MS = 30_000;
 const RESTART_MS = 10_000;
 
 /** Asks whoever has the analytics: a server, the arena that runs, or an engine that is started for this one question. */
-export async function query(config: Config, sql: string, options: QueryOptions): Promise<number | Outcome> {
+export async function query(dataDir: string, sql: string, options: QueryOptions): Promise<number | Outcome> {
+  const config = parseConfig({ dataDir }, env);
   const running = config.clickhouseUrl ?? (await runningAt(config.dataDir));
   if (running !== undefined) return ask(running, sql, options);
   return withEngine(config, folderLayout(config.dataDir).analytics, async (engine) => {
@@ -31,7 +32,8 @@ export async function query(config: Config, sql: string, options: QueryOptions):
 }
 
 /** Builds a second set of tables from the log; a kill leaves it where it was, and the next call goes on from there. */
-export async function rebuild(config: Config, options: OutputOptions): Promise<Outcome> {
+export async function rebuild(dataDir: string, options: OutputOptions): Promise<Outcome> {
+  const config = parseConfig({ dataDir }, env);
   if (config.clickhouseUrl !== undefined) return refill(config, config.clickhouseUrl, options);
   const folder = folderLayout(config.dataDir).analytics;
   const { building, rebuilt } = rebuildFolders(folder);

@@ -1,17 +1,15 @@
 import { env } from 'node:process';
 import { AgonError, type DeadLetter } from '../../services/kernel/index.js';
-import { type CliContext, colour, type Flags, group, type Outcome, table } from './output.js';
+import type { Config } from '../../services/runtime/settings.js';
+import { type AgonCommand, lazy } from './command.js';
+import { colour, type Flags, type Outcome, table } from './output.js';
 import { ask } from './remote.js';
 
-export interface BusFlags extends Flags {
+type KafkaSetting = 'kafkaTls' | 'kafkaCa' | 'kafkaCert' | 'kafkaKey' | 'kafkaSasl' | 'kafkaUser';
+
+export interface BusFlags extends Flags, Partial<Pick<Config, KafkaSetting>> {
   readonly kafka?: string;
   readonly prefix: string;
-  readonly kafkaTls?: boolean;
-  readonly kafkaCa?: string;
-  readonly kafkaCert?: string;
-  readonly kafkaKey?: string;
-  readonly kafkaSasl?: string;
-  readonly kafkaUser?: string;
 }
 
 export interface RelayFlags extends BusFlags {
@@ -31,11 +29,10 @@ const onKafka = () => import('./kafka.js');
 const isOnKafka = ({ kafka = env.KAFKA_BROKERS }: BusFlags) => kafka !== undefined && kafka !== '';
 
 /** `agon bus`: what carries events between processes. */
-export function addBusCommands(context: CliContext): void {
-  const { command, run, dataDirOf } = context;
-  const bus = group(context.program, 'bus', 'What carries events to policies and other processes.');
+export function addBusCommands(program: AgonCommand): void {
+  const bus = program.group('bus', 'What carries events to policies and other processes.');
   const ofBus = (name: string, summary: string) =>
-    command(bus, name, summary)
+    bus(name, summary)
       .option('--kafka <host:port,...>', 'brokers of Kafka (default: KAFKA_BROKERS)')
       .option('--prefix <text>', 'what the names of the topics begin with', 'agon')
       .option('--kafka-tls', 'speak TLS to Kafka (default: AGON_KAFKA_TLS, or when a file of it is named)')
@@ -50,39 +47,32 @@ export function addBusCommands(context: CliContext): void {
   )
     .option('--redis <url>', 'where relays agree on who publishes (default: REDIS_URL, or only this one)')
     .option('--lease-ms <n>', 'how long a relay that has died keeps others waiting', '6000')
-    .addHelpText('after', '\nExample:\n  agon bus relay --kafka 127.0.0.1:9092 --redis redis://127.0.0.1:6379')
-    .action(run(async (flags: RelayFlags) => (await onKafka()).runRelay(dataDirOf(flags), flags)));
+    .example('agon bus relay --kafka 127.0.0.1:9092 --redis redis://127.0.0.1:6379')
+    .does(lazy(onKafka, 'runRelay'));
   const where = '\nWithout brokers of Kafka, these are the dead letters of the arena that runs on the data folder.';
   ofBus('dead-letters', 'Show the events that consumer groups had to put aside, with the reason.')
     .option('--group <name>', 'only of this group')
     .addHelpText('after', where)
-    .action(
-      run(async (flags: DeadLetterFlags) => {
-        const found = isOnKafka(flags)
-          ? await (await onKafka()).deadLettersOnKafka(flags, (all) => all.list(filterOf(flags)))
-          : await deadLettersAt(dataDirOf(flags), flags);
-        return { json: found, text: found.length === 0 ? 'No dead letters.' : deadLettersText(found) };
-      }),
-    );
+    .does(async (dataDir, flags: DeadLetterFlags) => {
+      const found = isOnKafka(flags)
+        ? await (await onKafka()).deadLettersOnKafka(flags, (all) => all.list(filterOf(flags)))
+        : await deadLettersAt(dataDir, flags);
+      return { json: found, text: found.length === 0 ? 'No dead letters.' : deadLettersText(found) };
+    });
   ofBus('replay', 'Hand dead letters to their groups again. One that fails again becomes a dead letter again.')
     .option('--group <name>', 'all of this group')
     .option('--event <id>', 'only the one of this event')
     .option('--all', 'all of them')
     .addHelpText('after', `${where}\n\nExample:\n  agon bus replay --group policy.wallet.stakes --kafka 127.0.0.1:9092`)
-    .action(
-      run(async (flags: DeadLetterFlags) => {
-        if (flags.group === undefined && flags.event === undefined && !flags.all) {
-          throw new AgonError('CONFIG.INVALID', 'Say which dead letters to replay: --group, --event or --all.');
-        }
-        if (!isOnKafka(flags)) return replayAt(dataDirOf(flags), flags);
-        const { done: letters } = await (await onKafka()).deadLettersOnKafka(flags, (all) =>
-          all.replay(filterOf(flags)),
-        );
-        const text =
-          letters.length === 0 ? 'No dead letters.' : `${colour.green('handed out again')}: ${letters.length}`;
-        return { json: { replayed: letters.length, letters }, text };
-      }),
-    );
+    .does(async (dataDir, flags: DeadLetterFlags) => {
+      if (flags.group === undefined && flags.event === undefined && !flags.all) {
+        throw new AgonError('CONFIG.INVALID', 'Say which dead letters to replay: --group, --event or --all.');
+      }
+      if (!isOnKafka(flags)) return replayAt(dataDir, flags);
+      const { done: letters } = await (await onKafka()).deadLettersOnKafka(flags, (all) => all.replay(filterOf(flags)));
+      const text = letters.length === 0 ? 'No dead letters.' : `${colour.green('handed out again')}: ${letters.length}`;
+      return { json: { replayed: letters.length, letters }, text };
+    });
 }
 
 const filterOf = ({ group: name, event }: DeadLetterFlags) => ({
@@ -100,12 +90,8 @@ const deadLettersAt = (dataDir: string, flags: DeadLetterFlags) =>
 async function replayAt(dataDir: string, flags: DeadLetterFlags): Promise<Outcome> {
   const field = 'mutation replayBusLetters(group: String, eventId: String)';
   const which = { group: flags.group ?? null, eventId: flags.event ?? null };
-  const replayed = await ask<{ done: DeadLetter[]; left: DeadLetter[] }>(
-    dataDir,
-    field,
-    `{ done ${FIELDS} left ${FIELDS} }`,
-    which,
-  );
+  const fields = `{ done ${FIELDS} left ${FIELDS} }`;
+  const replayed = await ask<{ done: DeadLetter[]; left: DeadLetter[] }>(dataDir, field, fields, which);
   const { done, left } = replayed;
   const text = [
     done.length + left.length === 0 ? 'No dead letters.' : `${colour.green('done')}: ${done.length}`,

@@ -1,38 +1,25 @@
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { env, execPath, kill, stderr } from 'node:process';
+import { execPath, kill, stderr } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgonError } from '../../services/kernel/index.js';
 import { isAlive } from '../../services/runtime/data-folder.js';
 import { compiled } from '../../services/runtime/package.js';
-import type { Config } from '../../services/runtime/settings.js';
 import { whyNoChdb } from '../engines/chdb.js';
 import type { ClusterNote, ClusterOptions } from '../engines/cluster.js';
 import { processNames } from '../run/names.js';
-import {
-  type CliContext,
-  colour,
-  EXIT,
-  type Flags,
-  group,
-  type Outcome,
-  type OutputOptions,
-  print,
-  table,
-} from './output.js';
+import { type AgonCommand, configOf, count, lazy } from './command.js';
+import { colour, EXIT, type Flags, type Outcome, print, table } from './output.js';
 
 /** Kafka's client and the rest take a while to load; only these commands wait for them. */
 const engines = () => import('../engines/cluster.js');
+const eventstoreDb = () => import('./eventstore.js');
 
 /** Commands about the engines that an arena can stand on, besides its own. */
-export function addClusterCommands(context: CliContext): void {
-  const { program, command, run, config, count } = context;
-  command(
-    program,
-    'run',
-    `Run processes of a cluster, one or several in one, until Ctrl-C: ${processNames.join(', ')}.`,
-  )
+export function addClusterCommands(program: AgonCommand): void {
+  program
+    .add('run', `Run processes of a cluster, one or several in one, until Ctrl-C: ${processNames.join(', ')}.`)
     .argument('<process...>', 'which')
     .option('--health-port <port>', 'where it says how it is (default: AGON_HEALTH_PORT, or a free port)')
     .option('--views <list>', 'projections: which views to keep (default: AGON_VIEWS, or all)')
@@ -40,10 +27,10 @@ export function addClusterCommands(context: CliContext): void {
       'after',
       '\nSettings come from the environment; see docs/cluster.md.\nExample:\n  agon run wallet payments',
     )
-    .action(run(async (names: string[], { json, ...flags }) => runHere(names, config(flags), { json })));
-  const cluster = group(context.program, 'cluster', 'Run a whole cluster on this machine.');
+    .runs(runHere);
+  const cluster = program.group('cluster', 'Run a whole cluster on this machine.');
   const inFolder = (name: string, summary: string) =>
-    command(cluster, name, summary).option('--folder <folder>', 'what holds all of it', '.agon-cluster');
+    cluster(name, summary).option('--folder <folder>', 'what holds all of it', '.agon-cluster');
   inFolder(
     'up',
     "Start Kafka, PostgreSQL, Redis, ClickHouse's engine, a chain (anvil), the log and Agon's processes, in the background.",
@@ -56,50 +43,38 @@ export function addClusterCommands(context: CliContext): void {
     .option('--from <folder>', 'the data folder of an embedded arena to go on with; moved once, before the first start')
     .option('--no-analytics', 'leave ClickHouse out')
     .option('--no-chain', 'leave anvil out')
-    .addHelpText('after', '\nExample:\n  agon cluster up && agon cluster status && agon cluster down')
-    .action(run(up));
-  inFolder('status', 'Say how every process is. Exits 1 if one is not ready.').action(run(status));
+    .example('agon cluster up && agon cluster status && agon cluster down')
+    .runs(up);
+  inFolder('status', 'Say how every process is. Exits 1 if one is not ready.').runs(status);
   inFolder('down', 'End the cluster and remove its folder, with all that is in it.')
     .option('--keep-data', 'leave the log and what follows from it, for the next "up"', false)
-    .action(run(down));
-  addLogCommands(context);
+    .runs(down);
+  addLogCommands(program);
 }
 
-function addLogCommands(context: CliContext): void {
-  const { program, command, run, config, count } = context;
-  const eventstore = group(context.program, 'eventstore', "Speak EventStoreDB's protocol.");
+function addLogCommands(program: AgonCommand): void {
+  const eventstore = program.group('eventstore', "Speak EventStoreDB's protocol.");
   const serving = "Serve the log of a data folder, and nothing else, to EventStoreDB's clients until Ctrl-C.";
-  command(eventstore, 'serve', serving)
+  eventstore('serve', serving)
     .option('--port <port>', 'the port; 0 takes a free one', count(0, 65_535), 2113)
     .option('--host <host>', 'the address to listen on (default: 127.0.0.1)')
     .option('--cert <file>', 'the certificate, in PEM (default: one of its own making)')
     .option('--key <file>', "the certificate's key, in PEM")
     .option('--insecure', 'no TLS, on this machine alone: whoever reaches it may read')
     .option('--read-only', 'take no appends; works beside a running arena', false)
-    .addHelpText('after', '\nExample:\n  agon eventstore serve --data .agon --port 2113')
-    .action(
-      run(async ({ data, host, json, readOnly, port, cert, key, insecure }) => {
-        const flags = { eventstorePort: port, eventstoreCert: cert, eventstoreKey: key, eventstoreInsecure: insecure };
-        return (await import('./eventstore.js')).serveLog(config({ data, host, ...flags }), { json, readOnly });
-      }),
-    );
+    .example('agon eventstore serve --data .agon --port 2113')
+    .runs(lazy(eventstoreDb, 'serveLog'));
   const migrating =
     "Copy the log of a data folder into EventStoreDB, and what lies beside it into a cluster's folder; verify both.";
-  command(program, 'migrate', migrating)
+  program
+    .add('migrate', migrating)
     .requiredOption('--to <address>', 'esdb://..., or "cluster" for the one that AGON_STORE names')
     .option(
       '--into <folder>',
       'the folder that gateways, arena and play share (with "cluster": AGON_DATA, if it is another)',
     )
-    .addHelpText(
-      'after',
-      '\nExample:\n  agon migrate --data .agon --to "esdb://admin:changeit@db:2113?tlsCAFile=ca.crt"',
-    )
-    .action(
-      run(async ({ data, to, into = to === 'cluster' ? env.AGON_DATA : undefined }) =>
-        (await import('./eventstore.js')).migrateLog(config({ data }), to, into),
-      ),
-    );
+    .example('agon migrate --data .agon --to "esdb://admin:changeit@db:2113?tlsCAFile=ca.crt"')
+    .does(lazy(eventstoreDb, 'migrateLog'));
 }
 
 const START_MS = 360_000;
@@ -110,24 +85,21 @@ interface ClusterFlags extends Flags {
   readonly folder: string;
 }
 
-interface UpFlags extends ClusterFlags {
-  readonly port: number;
-  readonly playPort: number;
+type ClusterOption = 'port' | 'playPort' | 'cells' | 'storeUrl' | 'analytics' | 'chain';
+
+interface UpFlags extends ClusterFlags, Pick<ClusterOptions, ClusterOption> {
   readonly brokers: number;
-  readonly cells: number;
-  readonly storeUrl?: string;
-  readonly analytics: boolean;
-  readonly chain: boolean;
   readonly from?: string;
 }
 
 /** Runs processes of a cluster in this one until a signal comes. */
-async function runHere(names: readonly string[], config: Config, options: OutputOptions): Promise<number> {
+async function runHere(names: readonly string[], { json = false, ...flags }: Flags): Promise<number> {
   const { runProcesses } = await import('../run/main.js');
-  await runProcesses(names, config, ({ health, addresses }) => {
-    if (options.json) return print(options, { processes: names, health, addresses }, '');
-    if (health) print(options, {}, `${names.join(', ')}: how it is, at ${health}/readyz`);
-    else print(options, {}, [`${names.join(', ')} runs.`, ...Object.values(addresses ?? {})].join('  '));
+  await runProcesses(names, configOf(flags), ({ health, addresses }) => {
+    const text = health
+      ? `${names.join(', ')}: how it is, at ${health}/readyz`
+      : [`${names.join(', ')} runs.`, ...Object.values(addresses ?? {})].join('  ');
+    print({ json }, { processes: names, health, addresses }, text);
   });
   return EXIT.ok;
 }
@@ -142,10 +114,10 @@ async function up(flags: UpFlags): Promise<number | Outcome> {
     installEngines(say);
     assertOurs(folder);
     if (flags.from !== undefined) {
-      const code = await (await import('./eventstore.js')).moveIntoCluster(resolve(flags.from), folder);
+      const code = await (await eventstoreDb()).moveIntoCluster(resolve(flags.from), folder);
       if (code !== EXIT.ok) return code;
     }
-    launch(folder, { ...flags, chain: flags.chain && installChain(say) });
+    launch(folder, { ...flags, chain: flags.chain === true && installChain(say) });
   }
   const note = await untilUp(folder, say, readNote);
   const { url = '', play = '', engines: running = [], processes = [] } = note;
@@ -167,18 +139,9 @@ function assertOurs(folder: string): void {
 }
 
 function launch(folder: string, flags: UpFlags): void {
-  const { port, playPort, brokers, cells, storeUrl, chain } = flags;
-  const options: ClusterOptions = {
-    folder,
-    port,
-    playPort,
-    cells,
-    analytics: flags.analytics && whyNoChdb() === undefined,
-    chain,
-    standby: true,
-    brokers: brokers === 3 ? 3 : 1,
-    ...(storeUrl === undefined ? {} : { storeUrl }),
-  };
+  const { json: _json, from: _from, ...given } = flags;
+  const analytics = flags.analytics === true && whyNoChdb() === undefined;
+  const options: ClusterOptions = { ...given, folder, analytics, standby: true, brokers: flags.brokers === 3 ? 3 : 1 };
   rmSync(join(folder, 'cluster.json'), { force: true });
   const log = openSync(join(folder, 'cluster.log'), 'a');
   const main = compiled(import.meta.url, '../engines/cluster-main.js');

@@ -1,27 +1,37 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { stderr, stdout } from 'node:process';
+import { env, stderr, stdout } from 'node:process';
 import { openEventStoreEndpoint } from '../../gateway/eventstore/endpoint.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { AgonError, randomIds, Secret, systemClock } from '../../services/kernel/index.js';
 import { DataFolder, folderLayout } from '../../services/runtime/data-folder.js';
-import type { Config } from '../../services/runtime/settings.js';
+import { parseConfig } from '../../services/runtime/settings.js';
 import { logName, openLog } from '../run/log.js';
+import { configOf } from './command.js';
 import type { MigrationStep } from './migrate.js';
-import { type Move, type Moved, moveArena, movedTo } from './move.js';
-import { EXIT, type Outcome, type OutputOptions, print, progress } from './output.js';
+import { type ArenaMigration, type Move, moveArena, movedTo } from './move.js';
+import { EXIT, type Flags, type Outcome, print, progress } from './output.js';
 import { untilSignal } from './signals.js';
 
-const DEFAULT_PORT = 2113;
+interface ServeFlags extends Flags {
+  readonly host?: string;
+  readonly port: number;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly insecure?: boolean;
+  readonly readOnly: boolean;
+}
 
 /** Serves the log of a data folder, and nothing else, to EventStoreDB's clients. */
-export async function serveLog(config: Config, options: OutputOptions & { readOnly: boolean }): Promise<number> {
+export async function serveLog({ json = false, readOnly, ...flags }: ServeFlags): Promise<number> {
+  const { data, host, port: eventstorePort, cert: eventstoreCert, key: eventstoreKey, insecure } = flags;
+  const config = configOf({ data, host, eventstorePort, eventstoreCert, eventstoreKey, eventstoreInsecure: insecure });
   const { done } = untilSignal();
   // Beside a running arena the folder is not ours: then the log is read, and its tokens are those that are there.
-  const folder = options.readOnly ? DataFolder.beside(config.dataDir) : DataFolder.take(config.dataDir);
+  const folder = readOnly ? DataFolder.beside(config.dataDir) : DataFolder.take(config.dataDir);
   try {
-    const store = await openLog(config, options);
+    const store = await openLog(config, { readOnly });
     try {
       const door = await openEventStoreEndpoint(
         {
@@ -32,16 +42,16 @@ export async function serveLog(config: Config, options: OutputOptions & { readOn
           paths: folder.paths,
           operatorToken: folder.operatorToken(),
           readerToken: folder.readerToken(),
-          ...options,
+          readOnly,
           onInternalError: (error) => void stderr.write(`${String(error)}\n`),
         },
-        config.eventstorePort ?? DEFAULT_PORT,
+        eventstorePort,
       );
       const events = await store.lastPosition();
       const { url, address } = door;
-      print(options, { address, url, dataDir: config.dataDir, events }, serving(url, config.dataDir, events));
+      print({ json }, { address, url, dataDir: config.dataDir, events }, serving(url, config.dataDir, events));
       await done;
-      if (!options.json) stdout.write('stopping\n');
+      if (!json) stdout.write('stopping\n');
       await door.close();
     } finally {
       await store.close();
@@ -64,8 +74,9 @@ const serving = (url: string, dataDir: string, events: number) =>
   ].join('\n');
 
 /** Moves the log of a data folder to EventStoreDB, and what lies beside it to the folder that a cluster shares. */
-export async function migrateLog(config: Config, to: string, into: string | undefined): Promise<number | Outcome> {
-  const url = to === 'cluster' ? config.storeUrl : new Secret(to);
+export async function migrateLog(from: string, flags: { to: string; into?: string }): Promise<number | Outcome> {
+  const { to, into = to === 'cluster' ? env.AGON_DATA : undefined } = flags;
+  const url = to === 'cluster' ? parseConfig({}, env).storeUrl : new Secret(to);
   if (!url || !/^esdb(\+discover)?:\/\//.test(url.reveal())) {
     throw new AgonError(
       'CONFIG.INVALID',
@@ -75,7 +86,6 @@ export async function migrateLog(config: Config, to: string, into: string | unde
   // Repeating single appends could change their order, and so could asking for a head that was forgotten; a whole
   // migration can be repeated without harm.
   const limits = { attemptsMax: 1, headsMax: Number.POSITIVE_INFINITY };
-  const { dataDir: from } = config;
   const name = logName({ dataDir: from, storeUrl: url });
   const moved = await move({ from, into, target: { name, open: () => EventStoreDbStore.open(url.reveal(), limits) } });
   if (!moved) return EXIT.interrupted;
@@ -97,7 +107,7 @@ export async function moveIntoCluster(from: string, folder: string): Promise<num
 }
 
 /** With a bar for each step; undefined when it was interrupted. */
-async function move(what: Move): Promise<Moved | undefined> {
+async function move(what: Move): Promise<ArenaMigration | undefined> {
   const { signal } = untilSignal();
   const bars = new Map<MigrationStep, ReturnType<typeof progress>>();
   const onProgress = (step: MigrationStep, at: number, total: number) => {
@@ -116,7 +126,7 @@ async function move(what: Move): Promise<Moved | undefined> {
   }
 }
 
-const movedText = ({ events, resumedAt, logHash }: Moved, to: string) =>
+const movedText = ({ events, resumedAt, logHash }: ArenaMigration, to: string) =>
   [
     `${events} events are in ${to}${resumedAt > 0 ? `, ${resumedAt} of them from an earlier try` : ''}.`,
     `Both logs were read again and are the same; their hash is ${logHash}. The log in the old folder stays, for reading.`,

@@ -174,7 +174,7 @@ const isBalanced = (rows: readonly BalanceRow[]) => Object.values(ledgerSums(row
 const UNDER_WAY_MS = 60_000;
 const SHOWN_MAX = 20;
 
-interface Checked extends LedgerCheck {
+interface LedgerReport extends LedgerCheck {
   /** What is wrong with the money in the log itself: what was paid twice, and what is stuck. */
   readonly faults: readonly string[];
   /** The ledger does not get on with what is in the log. */
@@ -183,7 +183,7 @@ interface Checked extends LedgerCheck {
 
 /** Recomputes the ledger from the log and compares it with the database, beside a running arena or without one. */
 export async function checkLedgerOf(dataDir: string): Promise<Outcome> {
-  const result = await withLog(dataDir, async (store): Promise<Checked> => {
+  const result = await withLog(dataDir, async (store): Promise<LedgerReport> => {
     const settledBy = new Date(Date.now() - UNDER_WAY_MS).toISOString();
     const ledger = await withDatabase(dataDir, (db) => checkLedger(db, store, upcast));
     const { behindSince, position } = ledger;
@@ -195,7 +195,7 @@ export async function checkLedgerOf(dataDir: string): Promise<Outcome> {
   return { json: { ...result, balanced: isBalanced(rows), good }, text: checkText(result, good), good };
 }
 
-function checkText(checked: Checked, good: boolean): string {
+function checkText(checked: LedgerReport, good: boolean): string {
   const {
     differences,
     differencesCount,

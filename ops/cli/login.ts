@@ -10,15 +10,12 @@ import { AgonError } from '../../services/kernel/index.js';
 import { folderLayout, holderOf } from '../../services/runtime/data-folder.js';
 import { colour, type Outcome } from './output.js';
 
-interface Login {
-  readonly accountId: string;
-  readonly accessToken: string;
-  readonly refreshToken: string;
+interface Login extends Omit<SignedIn, 'expiresInS'> {
   /** When the access token is to be renewed. */
   readonly renewAtMs: number;
 }
 
-interface Kept {
+interface Credentials {
   /** The arena that was signed in to last. */
   readonly current?: string;
   readonly arenas: Readonly<Record<string, Login>>;
@@ -35,21 +32,19 @@ const LOCK_MS = { try: 50, wait: 15_000, stale: 30_000 };
 const file = () =>
   env.AGON_CREDENTIALS || join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'agon', 'credentials.json');
 
-function kept(): Kept {
+function kept(): Credentials {
   try {
-    return JSON.parse(readFileSync(file(), 'utf8')) as Kept;
+    return JSON.parse(readFileSync(file(), 'utf8')) as Credentials;
   } catch {
     return { arenas: {} };
   }
 }
 
-function keep(next: Kept): void {
+function keep(next: Credentials): void {
   mkdirSync(dirname(file()), { recursive: true, mode: 0o700 });
   writeFileSync(`${file()}.new`, JSON.stringify(next), { mode: 0o600 });
   renameSync(`${file()}.new`, file());
 }
-
-const currentArena = (): string | undefined => kept().current;
 
 /** An access token for this arena, renewed if need be; undefined when nobody signed in to it. */
 async function loginFor(url: string): Promise<string | undefined> {
@@ -78,8 +73,8 @@ function remember(url: string, { accountId, accessToken, refreshToken, expiresIn
 }
 
 function forget(url: string): void {
-  const { [url]: _gone, ...arenas } = kept().arenas;
-  const current = kept().current;
+  const { current, arenas: before } = kept();
+  const { [url]: _gone, ...arenas } = before;
   keep({ arenas, ...(current && current !== url ? { current } : {}) });
 }
 
@@ -148,8 +143,8 @@ export async function logOut(dataDir: string, flags: { arena?: string }): Promis
 
 export async function whoAmI(dataDir: string): Promise<Outcome> {
   const { url, token } = await accessOf(dataDir);
-  const headers = { authorization: `Bearer ${token}` };
-  const me = await ask<{ accountId: string; role: string; memberOf: Record<string, string> }>(url, 'me', { headers });
+  type Me = { accountId: string; role: string; memberOf: Record<string, string> };
+  const me = await ask<Me>(url, 'me', 'GET', { token });
   const also = Object.entries(me.memberOf).map(([organisation, role]) => `, ${role} of ${organisation}`);
   return { json: { ...me, arena: url }, text: `${me.accountId} (${me.role}${also.join('')}) at ${url}` };
 }
@@ -160,7 +155,7 @@ export async function whoAmI(dataDir: string): Promise<Outcome> {
  */
 export async function accessOf(dataDir: string): Promise<{ url: string; token: string }> {
   const local = holderOf(dataDir)?.url;
-  const url = env.AGON_URL?.replace(/\/+$/, '') || local || currentArena();
+  const url = env.AGON_URL?.replace(/\/+$/, '') || local || kept().current;
   if (!url) {
     throw new AgonError(
       'ARENA.NOT_RUNNING',
@@ -179,7 +174,7 @@ export async function accessOf(dataDir: string): Promise<{ url: string; token: s
 
 /** Passwords do not cross a network in clear. */
 function arenaOf(dataDir: string, flag: string | undefined): string {
-  const url = (flag ?? env.AGON_URL ?? holderOf(dataDir)?.url ?? currentArena() ?? '').replace(/\/+$/, '');
+  const url = (flag ?? env.AGON_URL ?? holderOf(dataDir)?.url ?? kept().current ?? '').replace(/\/+$/, '');
   if (url === '') {
     throw new AgonError('ARENA.NOT_RUNNING', `No arena runs on ${dataDir}. Say which one with --arena <address>.`);
   }
@@ -230,16 +225,26 @@ async function byBrowser(url: string, begin: object, finish: object, port: numbe
   }
 }
 
-const post = <T>(url: string, path: string, body: object): Promise<T> =>
-  ask<T>(url, path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+const post = <T>(url: string, path: string, body: object): Promise<T> => ask<T>(url, path, 'POST', { body });
 
-export const reach = (url: string, path: string, init: RequestInit): Promise<Response> =>
-  fetch(`${url}${path}`, init).catch((error: Error) => {
+/** Sends a request, with what it says as JSON. */
+export function reach(url: string, method: string, path: string, { body, token }: Message): Promise<Response> {
+  const headers = {
+    ...(token ? { authorization: `Bearer ${token}` } : {}),
+    ...(body ? { 'content-type': 'application/json' } : {}),
+  };
+  return fetch(`${url}${path}`, { method, headers, body: body ? JSON.stringify(body) : null }).catch((error: Error) => {
     throw new AgonError('ARENA.NO_ANSWER', `The arena at ${url} does not answer: ${error.message}.`);
   });
+}
 
-async function ask<T>(url: string, path: string, init: RequestInit): Promise<T> {
-  const response = await reach(url, `/v1/auth/${path}`, init);
+interface Message {
+  readonly body?: object | undefined;
+  readonly token?: string;
+}
+
+async function ask<T>(url: string, path: string, method: string, message: Message): Promise<T> {
+  const response = await reach(url, method, `/v1/auth/${path}`, message);
   if (response.status === 204) return undefined as T;
   const body = (await response.json().catch(() => ({}))) as T & { code?: string; detail?: string };
   if (response.ok) return body;

@@ -1,90 +1,33 @@
 import { availableParallelism } from 'node:os';
-import { argv, env, exit, stderr, stdout } from 'node:process';
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { argv, exit, stderr, stdout } from 'node:process';
+import { CommanderError, Option } from 'commander';
 import { gameNamed, gameNames } from '../../sandbox-runner/games/index.js';
 import { agentRuntime, isAgonError } from '../../services/kernel/index.js';
 import { version } from '../../services/runtime/package.js';
-import { type Config, parseConfig } from '../../services/runtime/settings.js';
 import type { Language } from './author.js';
 import { addBusCommands } from './bus.js';
 import { addClusterCommands } from './cluster.js';
+import { type AddCommand, AgonCommand, count, lazy } from './command.js';
 import { addMoneyCommands } from './money.js';
-import {
-  type CliContext,
-  EXIT,
-  type Flags,
-  finish,
-  group,
-  listOf,
-  type Outcome,
-  type OutputOptions,
-  printError,
-} from './output.js';
+import { EXIT, listOf, type OutputOptions, printError } from './output.js';
 import { addPlayCommands } from './play.js';
 import { addWebhookCommands } from './webhooks.js';
 
-const config = (flags: Record<string, unknown> = {}): Config => {
-  const { data, ...rest } = flags;
-  return parseConfig({ ...rest, dataDir: data }, env);
-};
-const dataDirOf = (flags: Flags): string => config({ data: flags.data }).dataDir;
-
-const count = (min: number, max: number) => (text: string) => {
-  const value = Number(text);
-  if (!Number.isInteger(value) || value < min || value > max) throw new InvalidArgumentError(`It is ${min} to ${max}.`);
-  return value;
-};
-
-const sandboxOf = (flag: string | true | undefined) =>
-  flag === undefined ? {} : { sandbox: { port: flag === true ? 4610 : count(0, 65_535)(flag) } };
-
 const gameList = (text: string) => listOf(text).map((name) => gameNamed(name).name);
 
-const program = new Command('agon')
+const program = new AgonCommand('agon')
   .description('An event-sourced arena for AI agents: matches in sandboxes, one log, verdicts that anyone can replay.')
   .version(version)
   .showHelpAfterError('Run with --help for the flags and examples.')
   .exitOverride();
+const command: AddCommand = (name, summary) => program.add(name, summary);
 
-/** Every command has these two. */
-const command = (parent: Command, name: string, summary: string): Command =>
-  parent
-    .command(name)
-    .description(summary)
-    .exitOverride()
-    .option('--data <folder>', 'the data folder (default: .agon, or AGON_DATA)')
-    .option('--json', 'one line of JSON instead of text');
-
-/** Each command waits for what it takes, and for nothing of the others': serving, say, for a web framework. */
 const serving = () => import('./serve.js');
 const asking = () => import('./analytics.js');
 const reading = () => import('./read.js');
 const authoring = () => import('./author.js');
 
-let exitCode: number = EXIT.ok;
-const run =
-  <Args extends unknown[]>(action: (...args: Args) => Promise<number | Outcome>) =>
-  async (...args: Args): Promise<void> => {
-    // After its arguments, commander passes a command its flags and itself.
-    const [flags] = args.slice(-2) as [OutputOptions];
-    exitCode = finish(await action(...args), flags);
-  };
-
-type OnData = (dataDir: string, ...rest: never[]) => Promise<number | Outcome>;
-
-/** What a module does on a data folder, with the arguments and the flags of the command. */
-const does = <Name extends string>(load: () => Promise<Readonly<Record<Name, OnData>>>, name: Name) =>
-  run(async (...args: unknown[]) => {
-    const given = args.slice(0, -1);
-    const action = (await load())[name] as (dataDir: string, ...rest: unknown[]) => ReturnType<OnData>;
-    return action(dataDirOf(given.at(-1) as Flags), ...given);
-  });
-
-command(
-  program,
-  'start',
-  'Start the arena and serve until Ctrl-C. The first start lets the house agents play a ladder.',
-)
+command('start', 'Start the arena and serve until Ctrl-C. The first start lets the house agents play a ladder.')
   .option('--port <port>', 'the port of the gateway; 0 takes a free one (default: 4600)')
   .option('--host <host>', 'the address to listen on (default: 127.0.0.1)')
   .option('--cells <n>', 'sandbox cells that play side by side (default: one a core)')
@@ -118,15 +61,14 @@ command(
   .option('--no-analytics', 'keep no events in ClickHouse, and start without its engine')
   .option('--no-ladder', 'start empty, without house agents')
   .option('--deposit-clearing-s <n>', 'seconds after which a deposit can be withdrawn (default: 604800, a week)')
-  .option('--stripe-sandbox [port]', 'take payments by a stand-in for Stripe, on this machine alone (default: 4610)')
-  .action(
-    run(async (flags) => {
-      const { ladder, json, stripeSandbox, ...rest } = flags;
-      return (await serving()).start(config(rest), { ladder, json, ...sandboxOf(stripeSandbox) });
-    }),
-  );
+  .option(
+    '--stripe-sandbox [port]',
+    'take payments by a stand-in for Stripe, on this machine alone (default: 4610)',
+    count(0, 65_535),
+  )
+  .runs(lazy(serving, 'start'));
 
-command(program, 'runner', 'Play matches of an arena, in a process of its own, until Ctrl-C. Run as many as you like.')
+command('runner', 'Play matches of an arena, in a process of its own, until Ctrl-C. Run as many as you like.')
   .requiredOption('--arena <host:port>', "the arena's endpoint for runners (agon start --grpc-port)")
   .option('--concurrency <n>', 'matches at a time (default: one a core)', count(1, 256), availableParallelism())
   .option('--host <host>', 'the address on which it serves dry runs, logs and health', '127.0.0.1')
@@ -140,13 +82,12 @@ command(program, 'runner', 'Play matches of an arena, in a process of its own, u
     30_000,
   )
   .option('--egress <policy.json>', 'which agents may reach what on the network (default: none; docs/egress.md)')
-  .addHelpText('after', '\nExample:\n  agon runner --arena 127.0.0.1:4601 --concurrency 4')
-  .action(does(() => import('./runner.js'), 'runRunner'));
+  .example('agon runner --arena 127.0.0.1:4601 --concurrency 4')
+  .does(lazy(() => import('./runner.js'), 'runRunner'));
 
-const cliContext: CliContext = { program, command, run, config, dataDirOf, count };
-addClusterCommands(cliContext);
+addClusterCommands(program);
 
-command(program, 'demo', 'Play a ladder of the house agents in a folder of its own, check everything, and stop.')
+command('demo', 'Play a ladder of the house agents in a folder of its own, check everything, and stop.')
   .option('--matches <n>', 'how many matches', count(1, 100_000), 100)
   .option('--seed <text>', 'the same seed gives the same matches', 'demo')
   .option('--games <list>', `of ${gameNames.join(', ')}, with commas between (default: the two quick ones)`, gameList)
@@ -155,64 +96,55 @@ command(program, 'demo', 'Play a ladder of the house agents in a folder of its o
     'after',
     '\nExamples:\n  agon demo --matches 200 --json\n  agon demo --matches 24 --games chess,leduc-holdem',
   )
-  .action(run(async (flags) => (await serving()).demo((data) => config({ data, port: 0, analytics: false }), flags)));
+  .runs(lazy(serving, 'demo'));
 
-command(
-  program,
-  'status',
-  'Say whether an arena runs on the data folder, and how its parts are. Exits 1 if not ready.',
-).action(does(reading, 'showStatus'));
+command('status', 'Say whether an arena runs on the data folder, and how its parts are. Exits 1 if not ready.').does(
+  lazy(reading, 'showStatus'),
+);
 
-command(program, 'leaderboard', 'Show the ratings, recomputed from the log.')
+command('leaderboard', 'Show the ratings, recomputed from the log.')
   .argument('[game]', `one of ${gameNames.join(', ')}; all when left out`)
   .option('--season <season>', 'a quarter as 2026-Q1, or all of them', 'all')
   .addOption(new Option('--by <rating>', 'what to rank by').choices(['elo', 'glicko']).default('elo'))
   .option('--head-to-head', 'show who beat whom, too')
-  .action(does(reading, 'showLeaderboard'));
+  .does(lazy(reading, 'showLeaderboard'));
 
-const projections = group(program, 'projections', 'Look after the read models.');
+const projections = program.group('projections', 'Look after the read models.');
 const aView = 'its name, see "agon projections list"';
 const readModels = () => import('./projections.js');
-command(projections, 'list', 'Show how far each view is, what it has put aside, and what is being built.').action(
-  does(readModels, 'listProjections'),
+projections('list', 'Show how far each view is, what it has put aside, and what is being built.').does(
+  lazy(readModels, 'listProjections'),
 );
-command(
-  projections,
+projections(
   'rebuild',
   'Build a view anew from the log beside the one that serves, then swap them. Goes on with a build that was interrupted.',
 )
   .argument('<view>', aView)
-  .action(does(readModels, 'rebuildProjection'));
-command(projections, 'dead-letters', 'Show the events that views could not take in, with the reason.')
+  .does(lazy(readModels, 'rebuildProjection'));
+projections('dead-letters', 'Show the events that views could not take in, with the reason.')
   .argument('[view]', 'only of this view')
-  .action(does(readModels, 'showDeadLetters'));
-command(
-  projections,
+  .does(lazy(readModels, 'showDeadLetters'));
+projections(
   'replay',
   "Take a view's dead letters in again, each at its place in the log. Exits 1 if some still cannot be taken in.",
 )
   .argument('<view>', aView)
-  .action(does(readModels, 'replayProjection'));
+  .does(lazy(readModels, 'replayProjection'));
 
-const log = group(program, 'log', 'Read and check the event log.');
-command(log, 'tail', 'Show the last events.')
+const log = program.group('log', 'Read and check the event log.');
+log('tail', 'Show the last events.')
   .option('-n, --lines <n>', 'how many', count(0, 1_000_000), 20)
   .option('-f, --follow', 'go on as new events come', false)
   .option('--stream <name>', 'only of this stream, e.g. wallet-gold')
   .option('--type <type>', 'only of this type, e.g. MatchSettled')
-  .action(does(reading, 'tailLog'));
-command(
-  log,
+  .does(lazy(reading, 'tailLog'));
+log(
   'verify',
   'Re-check every hash and every chain, and print the hash of the whole log. Exits 1 and names the event if one does not hold.',
-).action(does(reading, 'verifyLog'));
+).does(lazy(reading, 'verifyLog'));
 
-const analytics = group(program, 'analytics', 'Ask ClickHouse about everything that happened.');
-command(
-  analytics,
-  'query',
-  'Answer a question in SQL, from a running arena or a stopped one. Nothing can be changed by it.',
-)
+const analytics = program.group('analytics', 'Ask ClickHouse about everything that happened.');
+analytics('query', 'Answer a question in SQL, from a running arena or a stopped one. Nothing can be changed by it.')
   .argument('<sql>', 'for example: SELECT type, count() FROM events FINAL GROUP BY type')
   .option('--csv', 'comma-separated values, with the names of the columns')
   .option('--limit <n>', 'rows at most', count(1, 1_000_000), 10_000)
@@ -221,41 +153,35 @@ command(
     'after',
     '\nThe tables are in docs/analytics.md. Example:\n  agon analytics query "SELECT game, count() FROM matches_ended FINAL GROUP BY game"',
   )
-  .action(run(async (sql: string, flags) => (await asking()).query(config({ data: flags.data }), sql, flags)));
-command(
-  analytics,
-  'rebuild',
-  'Build the analytics anew from the log, beside what serves, and then put them in its place.',
-).action(run(async (flags: Flags) => (await asking()).rebuild(config({ data: flags.data }), flags)));
+  .does(lazy(asking, 'query'));
+analytics('rebuild', 'Build the analytics anew from the log, beside what serves, and then put them in its place.').does(
+  lazy(asking, 'rebuild'),
+);
 
-const agent = group(program, 'agent', 'Work with agents.');
+const agent = program.group('agent', 'Work with agents.');
 const game = new Option('--game <game>', 'the game to play').choices(gameNames).default('connect-four');
 const egress = new Option(
   '--egress <policy>',
   'let agents reach these hosts: a policy file, or hosts with commas between (default: none)',
 );
 const languages: readonly Language[] = ['javascript', 'python'];
-command(agent, 'init', 'Write a first agent to start from.')
+agent('init', 'Write a first agent to start from.')
   .argument('<name>', "the agent's name, and its file's or folder's")
   .addOption(game)
   .addOption(new Option('--language <language>', 'what to write it in').choices(languages).default('javascript'))
   .option('--folder <folder>', 'where to write it', '.')
   .option('--bundle', 'write a folder of several files', false)
-  .action(run(async (name: string, flags) => (await authoring()).initAgent(name, flags)));
-command(
-  agent,
-  'test',
-  'Play an agent against house agents, in the sandboxes of the arena. Exits 1 if it breaks a rule.',
-)
+  .runs(lazy(authoring, 'initAgent'));
+agent('test', 'Play an agent against house agents, in the sandboxes of the arena. Exits 1 if it breaks a rule.')
   .argument('<file>', 'the agent: a file, a folder, or a .tar, .tar.gz or .zip')
   .addOption(game)
   .option('--against <list>', 'house agents or files, with commas between (default: all house agents of the game)')
   .option('--matches <n>', 'how many against each', count(1, 10_000), 10)
   .option('--seed <text>', 'the same seed gives the same matches', 'test')
   .addOption(egress)
-  .addHelpText('after', '\nExample:\n  agon agent test mine.js --game connect-four --against minimax --matches 50')
-  .action(run(async (file: string, flags) => (await authoring()).testAgent(file, flags)));
-command(agent, 'submit', 'Submit an agent to the running arena, or a new version of it.')
+  .example('agon agent test mine.js --game connect-four --against minimax --matches 50')
+  .runs(lazy(authoring, 'testAgent'));
+agent('submit', 'Submit an agent to the running arena, or a new version of it.')
   .argument('<file>', 'JavaScript or Python that defines act(observation), or a folder or archive of it')
   .requiredOption('--owner <account>', 'whose agent it is')
   .option('--name <name>', "the agent's name (default: the file's)")
@@ -263,26 +189,26 @@ command(agent, 'submit', 'Submit an agent to the running arena, or a new version
   .addOption(
     new Option('--runtime <runtime>', "what runs it (default: by the file's ending)").choices(agentRuntime.options),
   )
-  .addHelpText('after', '\nExample:\n  agon agent submit mine.js --owner gold --games connect-four')
-  .action(does(reading, 'submitAgent'));
-command(agent, 'list', 'Show the agents of the running arena.')
+  .example('agon agent submit mine.js --owner gold --games connect-four')
+  .does(lazy(reading, 'submitAgent'));
+agent('list', 'Show the agents of the running arena.')
   .option('--owner <account>', 'only those of this account')
-  .action(does(reading, 'listAgents'));
+  .does(lazy(reading, 'listAgents'));
 
-addPlayCommands({ ...cliContext, agent });
+addPlayCommands(program, agent);
 
-const owner = group(program, 'owner', 'Work with owners of agents.');
-command(owner, 'register', 'Register an owner in the running arena.')
+const owner = program.group('owner', 'Work with owners of agents.');
+owner('register', 'Register an owner in the running arena.')
   .argument('<account>', 'a short name: a-z, 0-9 and -')
   .option('--name <text>', 'the name to show (default: the account)')
-  .action(does(reading, 'registerOwner'));
+  .does(lazy(reading, 'registerOwner'));
 
 const signing = () => import('./login.js');
 const arenaUrl = [
   '--arena <address>',
   'the arena, like https://agon.example (default: AGON_URL, or the one that runs here)',
 ] as const;
-command(program, 'login', 'Sign in to an arena. From then on, commands that ask it act as you.')
+command('login', 'Sign in to an arena. From then on, commands that ask it act as you.')
   .argument('[account]', 'your account; --oidc knows it by itself')
   .option(...arenaUrl)
   .option('--totp <code>', 'the six digits of your authenticator')
@@ -293,44 +219,41 @@ command(program, 'login', 'Sign in to an arena. From then on, commands that ask 
     'after',
     '\nThe password is asked for, piped in, or taken from AGON_PASSWORD.\n\nExample:\n  agon login ada --register',
   )
-  .action(does(signing, 'logIn'));
-command(program, 'logout', 'Sign out: the session ends at the arena, too.')
+  .does(lazy(signing, 'logIn'));
+command('logout', 'Sign out: the session ends at the arena, too.')
   .option(...arenaUrl)
-  .action(does(signing, 'logOut'));
-command(program, 'whoami', 'Say as whom commands ask the arena.').action(does(signing, 'whoAmI'));
+  .does(lazy(signing, 'logOut'));
+command('whoami', 'Say as whom commands ask the arena.').does(lazy(signing, 'whoAmI'));
 
-const match = group(program, 'match', 'Play matches and look at them.');
-command(match, 'list', 'Show the newest matches.')
+const match = program.group('match', 'Play matches and look at them.');
+match('list', 'Show the newest matches.')
   .option('-n, --lines <n>', 'how many', count(1, 100_000), 20)
-  .action(does(reading, 'listMatches'));
-command(match, 'show', 'Draw a match turn by turn.')
+  .does(lazy(reading, 'listMatches'));
+match('show', 'Draw a match turn by turn.')
   .argument('<id>', 'the id, the first letters of it, or "latest"')
   .option('--svg <file>', 'write the last position as a picture, too')
-  .action(does(reading, 'showMatch'));
+  .does(lazy(reading, 'showMatch'));
 
-command(match, 'watch', 'Follow a match of the running arena as it is played.')
+match('watch', 'Follow a match of the running arena as it is played.')
   .argument('<id>', 'the id, the first letters of it, or "latest"')
-  .addHelpText(
-    'after',
-    '\nExample:\n  agon match watch latest --json    # a line of JSON for each turn, and one for the end',
-  )
-  .action(does(() => import('./watch.js'), 'watchMatch'));
+  .example('agon match watch latest --json    # a line of JSON for each turn, and one for the end')
+  .does(lazy(() => import('./watch.js'), 'watchMatch'));
 
-command(match, 'verify', 'Check a match by its replay file alone. Exits 1 and says what does not hold.')
+match('verify', 'Check a match by its replay file alone. Exits 1 and says what does not hold.')
   .argument('<file>', 'as GET /v1/matches/<id>/replay gives it')
-  .action(run(async (file: string) => (await import('./replay-file.js')).verifyReplay(file)));
+  .runs(lazy(() => import('./replay-file.js'), 'verifyReplay'));
 
-command(match, 'play', 'Play one match between any agents, here and now, and draw it. Nothing is recorded.')
+match('play', 'Play one match between any agents, here and now, and draw it. Nothing is recorded.')
   .argument('<agents...>', 'by seat: files, folders, archives, or house agents by name')
   .addOption(game)
   .option('--seed <text>', 'the same seed gives the same match', 'play')
   .addOption(egress)
-  .addHelpText('after', '\nExample:\n  agon match play mine.js minimax --game tic-tac-toe')
-  .action(run(async (agents: string[], flags) => (await authoring()).playOnce(agents, flags)));
+  .example('agon match play mine.js minimax --game tic-tac-toe')
+  .runs(lazy(authoring, 'playOnce'));
 
-addMoneyCommands(cliContext);
-addWebhookCommands(cliContext);
-addBusCommands(cliContext);
+addMoneyCommands(program);
+addWebhookCommands(program);
+addBusCommands(program);
 
 /** Usage errors exit 2, everything refused or failed exits 1; nobody ever sees a stack trace. */
 function codeFor(error: unknown, options: OutputOptions): number {
@@ -348,8 +271,8 @@ stdout.on('error', () => exit(EXIT.ok));
 try {
   await program.parseAsync(argv);
 } catch (error) {
-  exitCode = codeFor(error, { json: argv.includes('--json') });
+  process.exitCode = codeFor(error, { json: argv.includes('--json') });
 }
 // A pipe takes what it can, when it can: ending before it has taken everything would cut the output short.
 for (const stream of [stdout, stderr]) await new Promise<void>((resolve) => stream.write('', () => resolve()));
-exit(exitCode);
+exit();

@@ -59,18 +59,30 @@ export async function migrate(
 
 /** How many events of the source the target has already. Refuses a target that holds anything else. */
 async function compareBeginnings(source: EventStore, target: EventStore, onEvent: (done: number) => void) {
-  const ours = eventsOf(source);
-  const heads = new Map<string, StreamHead>();
   let count = 0;
-  for await (const theirs of eventsOf(target)) {
-    const { value: event, done } = await ours.next();
-    if (done) throw tooMany(theirs);
-    assertSame(event, theirs);
-    assertWhole(theirs, heads);
+  for await (const { theirs } of sideBySide(source, target)) {
+    if (!theirs) break;
     count += 1;
     if (count % PAGE_EVENTS === 0) onEvent(count);
   }
   return count;
+}
+
+/** Each event of ours beside what has its place in theirs: the same and whole, or nothing at all. */
+async function* sideBySide(source: EventStore, target: EventStore) {
+  const [sources, targets] = [eventsOf(source), eventsOf(target)];
+  const heads = new Map<string, StreamHead>();
+  for (;;) {
+    const { value: ours } = await sources.next();
+    const { value: theirs } = await targets.next();
+    if (!ours && !theirs) return;
+    if (!ours) throw tooMany(theirs as RecordedEvent);
+    if (theirs) {
+      assertSame(ours, theirs);
+      assertWhole(theirs, heads);
+    }
+    yield { ours, theirs };
+  }
 }
 
 /** Neighbours of one stream go in one append; everything goes in the order of the log. */
@@ -130,31 +142,22 @@ async function copyFrom(
 }
 
 async function verifyBoth(source: EventStore, target: EventStore, onEvent: (done: number) => void) {
-  const theirs = eventsOf(target);
-  const heads = new Map<string, StreamHead>();
   const digest = createHash('sha256');
   let events = 0;
   let lastPosition = 0;
-  for await (const event of eventsOf(source)) {
-    const { value: copy, done } = await theirs.next();
-    if (done) {
-      throw new AgonError(
-        'MIGRATE.INCOMPLETE',
-        `${events} events have arrived; the one at position ${event.position} has not.`,
-      );
+  for await (const { ours, theirs } of sideBySide(source, target)) {
+    if (!theirs) {
+      const message = `${events} events have arrived; the one at position ${ours.position} has not.`;
+      throw new AgonError('MIGRATE.INCOMPLETE', message);
     }
-    assertSame(event, copy);
-    assertWhole(copy, heads);
-    if (copy.position <= lastPosition) {
-      throw new AgonError('MIGRATE.DIFFERS', `Position ${copy.position} follows ${lastPosition} in the new log.`);
+    if (theirs.position <= lastPosition) {
+      throw new AgonError('MIGRATE.DIFFERS', `Position ${theirs.position} follows ${lastPosition} in the new log.`);
     }
-    lastPosition = copy.position;
-    digest.update(copy.hash);
+    lastPosition = theirs.position;
+    digest.update(theirs.hash);
     events += 1;
     if (events % PAGE_EVENTS === 0) onEvent(events);
   }
-  const { value: more, done } = await theirs.next();
-  if (!done) throw tooMany(more);
   return { events, lastPosition, logHash: digest.digest('hex') };
 }
 

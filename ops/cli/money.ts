@@ -1,166 +1,130 @@
 import { stdout } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Command, Option } from 'commander';
+import { Option } from 'commander';
+import type { PaymentRow } from '../../projections/payments/table.js';
 import { AgonError, formatMoney, parseMoney } from '../../services/kernel/index.js';
 import type { CreditPack, Plan } from '../../services/payments/index.js';
-import { estimateMatch, type StakeFlags } from './estimate.js';
-import { type CliContext, colour, type Flags, group, type Outcome, table } from './output.js';
+import { type AddCommand, type AgonCommand, lazy } from './command.js';
+import { estimateMatch } from './estimate.js';
+import { colour, type Flags, type Outcome, table } from './output.js';
 import { ask, askArena, RECEIPT, type Receipt } from './remote.js';
 
 /** The ledger's queries bring the database's driver; only these commands wait for it. */
 const ledgers = () => import('./ledger.js');
 
-const account = ['<account>', 'whose wallet'] as const;
 const wait = ['--wait', 'until it is paid or given up', false] as const;
 
 type Checkout = Flags & { readonly wait: boolean };
 
 /** `agon wallet`, `agon plan` and `agon ledger`: who has what, and whether it adds up. */
-export function addMoneyCommands(context: CliContext): void {
-  const wallet = group(context.program, 'wallet', 'Look at wallets, pay in and out, and cap spending.');
-  addPaymentCommands(context, wallet);
-  addPlanCommands(context);
-  addWalletCommands(context, wallet);
-  addLedgerCommands(context);
+export function addMoneyCommands(program: AgonCommand): void {
+  const wallet = program.group('wallet', 'Look at wallets, pay in and out, and cap spending.');
+  const ofAccount = ofAccountIn(wallet);
+  addPaymentCommands(ofAccount);
+  addPurchaseCommands(ofAccount);
+  addPlanCommands(program);
+  addWalletCommands(wallet, ofAccount);
+  addLedgerCommands(program);
 }
 
-function addPaymentCommands({ command, run, dataDirOf }: CliContext, wallet: Command): void {
+const ofAccountIn =
+  (add: AddCommand): AddCommand =>
+  (name, summary) =>
+    add(name, summary).argument('<account>', 'whose wallet');
+
+function addPaymentCommands(ofAccount: AddCommand): void {
   const currency = new Option('--currency <code>', 'of the amount').choices(['USD', 'EUR', 'GBP']).default('USD');
   const amount = ['<amount>', 'like 12 or 12.50'] as const;
-  command(wallet, 'deposit', 'Open a page on which money can be paid into a wallet.')
-    .argument(...account)
+  ofAccount('deposit', 'Open a page on which money can be paid into a wallet.')
     .argument(...amount)
     .addOption(currency)
     .option(...wait)
-    .addHelpText('after', '\nExample:\n  agon wallet deposit ada 25')
-    .action(
-      run(async (accountId: string, cash: string, flags: Checkout & { currency: string }) => {
-        const field = 'deposit(accountId: String!, amountCents: String!, currency: String!)';
-        return checkout(dataDirOf(flags), field, flags, {
-          accountId,
-          amountCents: centsOf(cash),
-          currency: flags.currency,
-        });
-      }),
-    );
-  command(wallet, 'withdraw', 'Pay money out of a wallet to its payout account. Exits 1 if it is refused.')
-    .argument(...account)
+    .example('agon wallet deposit ada 25')
+    .does(async (dataDir, accountId: string, cash: string, flags: Checkout & { currency: string }) => {
+      const field = 'deposit(accountId: String!, amountCents: String!, currency: String!)';
+      return checkout(dataDir, field, flags, { accountId, amountCents: centsOf(cash), currency: flags.currency });
+    });
+  ofAccount('withdraw', 'Pay money out of a wallet to its payout account. Exits 1 if it is refused.')
     .argument(...amount)
     .addOption(currency)
-    .action(
-      run(async (accountId: string, cash: string, flags: Flags & { currency: string }) => {
-        const field = 'mutation withdraw(accountId: String!, amountCents: String!, currency: String!)';
-        const variables = { accountId, amountCents: centsOf(cash), currency: flags.currency };
-        return outcomeOf(await ask<Payment>(dataDirOf(flags), field, PAYMENT, variables));
-      }),
-    );
+    .does(async (dataDir, accountId: string, cash: string, flags: Flags & { currency: string }) => {
+      const field = 'mutation withdraw(accountId: String!, amountCents: String!, currency: String!)';
+      const variables = { accountId, amountCents: centsOf(cash), currency: flags.currency };
+      return outcomeOf(await ask<Payment>(dataDir, field, PAYMENT, variables));
+    });
   // One whose transfer may be under way is over when the provider has said what became of it.
-  command(wallet, 'cancel-withdrawal', 'Stop a withdrawal that is not paid yet, and give the money back. For staff.')
-    .argument(...account)
+  ofAccount('cancel-withdrawal', 'Stop a withdrawal that is not paid yet, and give the money back. For staff.')
     .argument('<withdrawal>', 'its id, see "agon wallet payments --json"')
     .option('--reason <text>', 'why', 'cancelled')
-    .action(
-      run(async (accountId: string, withdrawalId: string, flags: Flags & { reason: string }) => {
-        const field = 'mutation cancelWithdrawal(accountId: String!, withdrawalId: String!, reason: String!)';
-        const variables = { accountId, withdrawalId, reason: flags.reason };
-        return outcomeOf(await ask<Payment>(dataDirOf(flags), field, PAYMENT, variables), []);
-      }),
-    );
-  command(wallet, 'onboard', 'Set up the account that withdrawals go to.')
-    .argument(...account)
-    .action(
-      run(async (accountId: string, flags: Flags) => {
-        const field = 'mutation openPayoutAccount(accountId: String!)';
-        const link = await ask<{ url: string }>(dataDirOf(flags), field, '{ accountId url }', { accountId });
-        return { json: link, text: `Set up the payout account of ${accountId} at ${colour.cyan(link.url)}` };
-      }),
-    );
-  addPurchaseCommands({ command, run, dataDirOf }, wallet);
+    .does(async (dataDir, accountId: string, withdrawalId: string, flags: Flags & { reason: string }) => {
+      const field = 'mutation cancelWithdrawal(accountId: String!, withdrawalId: String!, reason: String!)';
+      const variables = { accountId, withdrawalId, reason: flags.reason };
+      return outcomeOf(await ask<Payment>(dataDir, field, PAYMENT, variables), []);
+    });
+  ofAccount('onboard', 'Set up the account that withdrawals go to.').does(async (dataDir, accountId: string) => {
+    const field = 'mutation openPayoutAccount(accountId: String!)';
+    const link = await ask<{ url: string }>(dataDir, field, '{ accountId url }', { accountId });
+    return { json: link, text: `Set up the payout account of ${accountId} at ${colour.cyan(link.url)}` };
+  });
 }
 
-function addPurchaseCommands(
-  { command, run, dataDirOf }: Pick<CliContext, 'command' | 'run' | 'dataDirOf'>,
-  wallet: Command,
-): void {
+function addPurchaseCommands(ofAccount: AddCommand): void {
   const buying = 'Buy a pack of compute credits: at a page on which it can be paid, or from the wallet.';
-  command(wallet, 'buy-credits', buying)
-    .argument(...account)
+  ofAccount('buy-credits', buying)
     .argument('<pack>', 'see "agon plan list"')
     .option(...wait)
     .option('--from-wallet', 'pay with money that is in the wallet, at once', false)
-    .action(
-      run(async (accountId: string, packId: string, flags: Checkout & { fromWallet: boolean }) => {
-        const [dataDir, given] = [dataDirOf(flags), '(accountId: String!, packId: String!)'];
-        if (!flags.fromWallet) return checkout(dataDir, `buyCredits${given}`, flags, { accountId, packId });
-        const field = `mutation buyCreditsFromWallet${given}`;
-        const receipt = await ask<Receipt>(dataDir, field, RECEIPT, { accountId, packId });
-        const text = `${colour.green('bought')}: the pack ${packId}, from the wallet of ${accountId}`;
-        return { json: receipt, text };
-      }),
-    );
+    .does(async (dataDir, accountId: string, packId: string, flags: Checkout & { fromWallet: boolean }) => {
+      const given = '(accountId: String!, packId: String!)';
+      if (!flags.fromWallet) return checkout(dataDir, `buyCredits${given}`, flags, { accountId, packId });
+      const field = `mutation buyCreditsFromWallet${given}`;
+      const receipt = await ask<Receipt>(dataDir, field, RECEIPT, { accountId, packId });
+      const text = `${colour.green('bought')}: the pack ${packId}, from the wallet of ${accountId}`;
+      return { json: receipt, text };
+    });
   // The wallet follows when the provider confirms it.
-  command(wallet, 'refund', 'Give a payment back the way it came, or a part of it. Exits 1 if it is refused.')
-    .argument(...account)
+  ofAccount('refund', 'Give a payment back the way it came, or a part of it. Exits 1 if it is refused.')
     .argument('<payment>', 'its id, see "agon wallet payments --json"')
     .option('--amount <amount>', 'like 12.50; all that is left when left out')
     .option('--reason <text>', 'why', 'refund')
-    .action(
-      run(async (accountId: string, paymentId: string, flags: Flags & { amount?: string; reason: string }) => {
-        const field =
-          'mutation refundPayment(accountId: String!, paymentId: String!, amountCents: String, reason: String!)';
-        const amountCents = flags.amount === undefined ? null : centsOf(flags.amount);
-        const variables = { accountId, paymentId, amountCents, reason: flags.reason };
-        const payment = await ask<Payment>(dataDirOf(flags), field, PAYMENT, variables);
-        return outcomeOf(payment, ['refund_refused', 'received'], statusOf(payment));
-      }),
-    );
-  command(wallet, 'payments', 'Show the newest payments and withdrawals.')
-    .argument(...account)
-    .action(
-      run(async (accountId: string, flags: Flags) => {
-        const field = 'payments(accountId: String!, first: Int)';
-        const variables = { accountId, first: 50 };
-        const { nodes } = await ask<{ nodes: Payment[] }>(dataDirOf(flags), field, `{ nodes ${PAYMENT} }`, variables);
-        const rows = nodes.map((row) => [
-          row.requestedAt,
-          row.kind,
-          moneyOf(row),
-          statusOf(row),
-          row.url ?? row.detail,
-        ]);
-        return { json: nodes, text: table(['when', 'what', '>amount', 'status', ''], rows) };
-      }),
-    );
+    .does(async (dataDir, accountId: string, paymentId: string, flags: Flags & { amount?: string; reason: string }) => {
+      const field =
+        'mutation refundPayment(accountId: String!, paymentId: String!, amountCents: String, reason: String!)';
+      const amountCents = flags.amount === undefined ? null : centsOf(flags.amount);
+      const variables = { accountId, paymentId, amountCents, reason: flags.reason };
+      const payment = await ask<Payment>(dataDir, field, PAYMENT, variables);
+      return outcomeOf(payment, ['refund_refused', 'received'], statusOf(payment));
+    });
+  ofAccount('payments', 'Show the newest payments and withdrawals.').does(async (dataDir, accountId: string) => {
+    const field = 'payments(accountId: String!, first: Int)';
+    const variables = { accountId, first: 50 };
+    const { nodes } = await ask<{ nodes: Payment[] }>(dataDir, field, `{ nodes ${PAYMENT} }`, variables);
+    const rows = nodes.map((row) => [row.requestedAt, row.kind, moneyOf(row), statusOf(row), row.url ?? row.detail]);
+    return { json: nodes, text: table(['when', 'what', '>amount', 'status', ''], rows) };
+  });
 }
 
-function addPlanCommands(context: CliContext): void {
-  const { command, run, dataDirOf } = context;
-  const plan = group(context.program, 'plan', 'Plans: what they allow, and who is on which.');
-  command(plan, 'list', 'Show the plans with their limits, and the packs of compute credits.').action(
-    run((flags: Flags) => showPlans(dataDirOf(flags))),
+function addPlanCommands(program: AgonCommand): void {
+  const plan = program.group('plan', 'Plans: what they allow, and who is on which.');
+  const ofAccount = ofAccountIn(plan);
+  plan('list', 'Show the plans with their limits, and the packs of compute credits.').does((dataDir) =>
+    showPlans(dataDir),
   );
-  command(plan, 'show', "Show an owner's plan among the others.")
-    .argument(...account)
-    .action(run((accountId: string, flags: Flags) => showPlans(dataDirOf(flags), accountId)));
-  command(plan, 'subscribe', 'Open a page on which a plan can be taken.')
-    .argument(...account)
+  ofAccount('show', "Show an owner's plan among the others.").does((dataDir, accountId: string) =>
+    showPlans(dataDir, accountId),
+  );
+  ofAccount('subscribe', 'Open a page on which a plan can be taken.')
     .argument('<plan>', 'pro or team')
     .option(...wait)
-    .action(
-      run((accountId: string, planId: string, flags: Checkout) =>
-        checkout(dataDirOf(flags), 'subscribe(accountId: String!, planId: String!)', flags, { accountId, planId }),
-      ),
+    .does((dataDir, accountId: string, planId: string, flags: Checkout) =>
+      checkout(dataDir, 'subscribe(accountId: String!, planId: String!)', flags, { accountId, planId }),
     );
-  command(plan, 'end', 'End the plan; the free one is what remains.')
-    .argument(...account)
-    .action(
-      run(async (accountId: string, flags: Flags) => {
-        const field = 'mutation endPlan(accountId: String!)';
-        const receipt = await ask<Receipt>(dataDirOf(flags), field, RECEIPT, { accountId });
-        const text = receipt.events.length > 0 ? 'The plan is being ended.' : 'There is no plan to end.';
-        return { json: receipt, text };
-      }),
-    );
+  ofAccount('end', 'End the plan; the free one is what remains.').does(async (dataDir, accountId: string) => {
+    const field = 'mutation endPlan(accountId: String!)';
+    const receipt = await ask<Receipt>(dataDir, field, RECEIPT, { accountId });
+    const text = receipt.events.length > 0 ? 'The plan is being ended.' : 'There is no plan to end.';
+    return { json: receipt, text };
+  });
 }
 
 interface BudgetFlags extends Flags {
@@ -171,76 +135,57 @@ interface BudgetFlags extends Flags {
   readonly total?: string;
 }
 
-function addWalletCommands({ command, run, dataDirOf }: CliContext, wallet: Command): void {
-  command(wallet, 'show', 'Show what a wallet holds, what of it can be withdrawn, and its budgets.')
-    .argument(...account)
-    .action(run(async (accountId: string, flags: Flags) => (await ledgers()).showWallet(dataDirOf(flags), accountId)));
-  command(wallet, 'statement', "Show every movement of a wallet's money, from the log.")
-    .argument(...account)
+function addWalletCommands(wallet: AddCommand, ofAccount: AddCommand): void {
+  ofAccount('show', 'Show what a wallet holds, what of it can be withdrawn, and its budgets.').does(
+    lazy(ledgers, 'showWallet'),
+  );
+  ofAccount('statement', "Show every movement of a wallet's money, from the log.")
     .option('--currency <code>', 'only this currency')
     .option('--csv', 'comma-separated values for a spreadsheet')
-    .action(
-      run(async (accountId: string, flags: Flags & { currency?: string; csv?: boolean }) =>
-        (await ledgers()).showStatement(dataDirOf(flags), accountId, flags),
-      ),
-    );
-  command(wallet, 'budget', 'Cap what a wallet, or one of its agents, may spend. Caps that are not given are lifted.')
-    .argument(...account)
+    .does(lazy(ledgers, 'showStatement'));
+  ofAccount('budget', 'Cap what a wallet, or one of its agents, may spend. Caps that are not given are lifted.')
     .option('--currency <code>', 'what is capped', 'COMPUTE')
     .option('--agent <id>', 'only what this agent spends')
     .option('--per-run <amount>', 'the most that one match or run may cost')
     .option('--per-day <amount>', 'the most a day, in UTC')
     .option('--total <amount>', 'the most in total')
-    .addHelpText('after', '\nExample:\n  agon wallet budget ada --agent ada.mine --per-day 50 --total 1000')
-    .action(
-      run(async (accountId: string, flags: BudgetFlags) => {
-        const cents = (text: string | undefined) => (text === undefined ? null : parseMoney(text).toString());
-        const caps = 'perRunCents: String, perDayCents: String, totalCents: String';
-        const field = `mutation setBudget(accountId: String!, currency: String!, agentId: String, ${caps})`;
-        const receipt = await ask<Receipt>(dataDirOf(flags), field, RECEIPT, {
-          accountId,
-          currency: flags.currency,
-          agentId: flags.agent ?? null,
-          perRunCents: cents(flags.perRun),
-          perDayCents: cents(flags.perDay),
-          totalCents: cents(flags.total),
-        });
-        const text = `${colour.green('set')}: the budget of ${flags.agent ?? accountId} in ${flags.currency}`;
-        return { json: receipt, text };
-      }),
-    );
-  command(wallet, 'estimate', 'Say what a match would cost each seat. Exits 1 if one of them could not pay.')
+    .example('agon wallet budget ada --agent ada.mine --per-day 50 --total 1000')
+    .does(async (dataDir, accountId: string, flags: BudgetFlags) => {
+      const cents = (text: string | undefined) => (text === undefined ? null : parseMoney(text).toString());
+      const caps = 'perRunCents: String, perDayCents: String, totalCents: String';
+      const field = `mutation setBudget(accountId: String!, currency: String!, agentId: String, ${caps})`;
+      const receipt = await ask<Receipt>(dataDir, field, RECEIPT, {
+        accountId,
+        currency: flags.currency,
+        agentId: flags.agent ?? null,
+        perRunCents: cents(flags.perRun),
+        perDayCents: cents(flags.perDay),
+        totalCents: cents(flags.total),
+      });
+      const text = `${colour.green('set')}: the budget of ${flags.agent ?? accountId} in ${flags.currency}`;
+      return { json: receipt, text };
+    });
+  wallet('estimate', 'Say what a match would cost each seat. Exits 1 if one of them could not pay.')
     .argument('<agents...>', 'by seat')
     .option('--stake <amount>', 'what each seat stakes, like 5 or 2.50', '0')
     .option('--currency <code>', 'of the stake', 'PLAY')
-    .action(run((agents: string[], flags: Flags & StakeFlags) => estimateMatch(dataDirOf(flags), agents, flags)));
+    .does(estimateMatch);
 }
 
-function addLedgerCommands(context: CliContext): void {
-  const { command, run, dataDirOf } = context;
-  const ledger = group(context.program, 'ledger', 'Check the double-entry ledger.');
+function addLedgerCommands(program: AgonCommand): void {
+  const ledger = program.group('ledger', 'Check the double-entry ledger.');
   const check = 'Recompute the ledger from the log and compare it row by row. Exits 1 and names the rows that differ.';
-  command(ledger, 'check', check).action(
-    run(async (flags: Flags) => (await ledgers()).checkLedgerOf(dataDirOf(flags))),
-  );
-  command(ledger, 'trial-balance', 'Show all accounts, recomputed from the log. Exits 1 if they do not sum to zero.')
+  ledger('check', check).does(lazy(ledgers, 'checkLedgerOf'));
+  ledger('trial-balance', 'Show all accounts, recomputed from the log. Exits 1 if they do not sum to zero.')
     .option('--csv', 'comma-separated values for a spreadsheet')
-    .action(
-      run(async (flags: Flags & { csv?: boolean }) => (await ledgers()).showTrialBalance(dataDirOf(flags), flags)),
-    );
+    .does(lazy(ledgers, 'showTrialBalance'));
 }
 
-interface Payment {
+/** As the arena tells it: amounts come as texts. */
+interface Payment extends Omit<PaymentRow, 'amountCents' | 'returnedCents'> {
   readonly id: string;
-  readonly paymentId: string;
-  readonly kind: string;
   readonly amountCents: string;
-  readonly currency: string;
-  readonly status: string;
   readonly returnedCents: string;
-  readonly url: string | null;
-  readonly detail: string;
-  readonly requestedAt: string;
 }
 
 const PAYMENT =

@@ -8,8 +8,15 @@ import { type MigrateOptions, type Migration, migrate } from './migrate.js';
 
 /** What an arena keeps besides its log and what follows from it: agents' code, people, and keys. No log brings them back. */
 const BESIDE = [
-  ...(['artifacts', 'people', 'peopleKeys', 'signingKeys', 'webhookKey', 'tableKey', 'token', 'runnerToken'] as const),
-];
+  'artifacts',
+  'people',
+  'peopleKeys',
+  'signingKeys',
+  'webhookKey',
+  'tableKey',
+  'token',
+  'runnerToken',
+] as const;
 
 export interface Move {
   /** The data folder of an arena that does not run. */
@@ -20,7 +27,7 @@ export interface Move {
   readonly into?: string | undefined;
 }
 
-export interface Moved extends Migration {
+export interface ArenaMigration extends Migration {
   /** Files that were copied, or were there from an earlier try. */
   readonly files: number;
 }
@@ -29,7 +36,7 @@ export interface Moved extends Migration {
  * Moves an arena: its log by `migrate`, and what lies beside it. Nothing is removed from the old folder, but nobody can
  * write to its log any more. Repeated after an interruption, it goes on.
  */
-export async function moveArena({ from, target, into }: Move, options: MigrateOptions = {}): Promise<Moved> {
+export async function moveArena({ from, target, into }: Move, options: MigrateOptions = {}): Promise<ArenaMigration> {
   if (!existsSync(join(folderLayout(from).log, 'events.mdb'))) {
     throw new AgonError('DATA.EMPTY', `There is no log in ${from} to move. Name its folder with --data.`);
   }

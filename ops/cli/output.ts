@@ -1,8 +1,6 @@
 import { env, stderr, stdout } from 'node:process';
-import type { Command } from 'commander';
 import pc from 'picocolors';
 import { asAgonError } from '../../services/kernel/index.js';
-import type { Config } from '../../services/runtime/settings.js';
 
 /** Exit codes that scripts can trust. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, interrupted: 130 } as const;
@@ -23,27 +21,6 @@ export interface Outcome {
   readonly json: unknown;
   readonly text: string;
   readonly good?: boolean;
-}
-
-/** What the command line gives to those who add commands to it. */
-export interface CliContext {
-  readonly program: Command;
-  command(parent: Command, name: string, summary: string): Command;
-  run<Args extends unknown[]>(action: (...args: Args) => Promise<number | Outcome>): (...args: Args) => Promise<void>;
-  config(flags: Record<string, unknown>): Config;
-  dataDirOf(flags: Flags): string;
-  count(min: number, max: number): (text: string) => number;
-}
-
-/** A command that only has others below it. */
-export const group = (program: Command, name: string, summary: string): Command =>
-  program.command(name).description(summary).exitOverride();
-
-/** Says it as the flags want it; returns the exit code. */
-export function finish(outcome: number | Outcome, options: OutputOptions): number {
-  if (typeof outcome === 'number') return outcome;
-  print(options, outcome.json, outcome.text);
-  return outcome.good === false ? EXIT.failed : EXIT.ok;
 }
 
 /** What stands between commas. */

@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { env, stderr, stdout } from 'node:process';
-import { type Command, Option } from 'commander';
+import { Option } from 'commander';
 import { gameNames } from '../../sandbox-runner/index.js';
 import type { ArenaOptions, GameName } from '../../sdk/typescript/index.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
+import { type AddCommand, type AgonCommand, count } from './command.js';
 import { type StakeFlags, sayCost, stakeOf } from './estimate.js';
 import { readGiven } from './files.js';
 import { localAgent } from './local-agent.js';
-import { type CliContext, colour, type Flags, group, listOf, type Outcome, table } from './output.js';
+import { colour, type Flags, listOf, type Outcome, table } from './output.js';
 import { ask, type Receipt } from './remote.js';
 import { untilSignal } from './signals.js';
 
@@ -16,11 +17,10 @@ import { untilSignal } from './signals.js';
 const sdk = () => import('../../sdk/typescript/index.js');
 
 /** Commands for agents that play from outside, beside the others about agents, and for their keys. */
-export function addPlayCommands(context: CliContext & { readonly agent: Command }): void {
-  const { command, run, count, dataDirOf } = context;
+export function addPlayCommands(program: AgonCommand, agent: AddCommand): void {
   /** What finding opponents and playing against them have in common. */
-  const playing = (parent: Command, name: string, summary: string) =>
-    command(parent, name, summary)
+  const playing = (add: AddCommand, name: string, summary: string) =>
+    add(name, summary)
       .addOption(new Option('--game <game>', 'the game to play').choices(gameNames).default('connect-four'))
       .option('--stake <amount>', 'what each seat stakes, like 5 or 2.50', '0')
       .option('--currency <code>', 'of the stake', 'PLAY')
@@ -35,16 +35,16 @@ export function addPlayCommands(context: CliContext & { readonly agent: Command 
       .option('--cert <file>', 'PEM certificate, for an arena that asks for one (with --cert-key)')
       .option('--cert-key <file>', 'PEM key of that certificate');
 
-  playing(context.agent, 'play', 'Play as an agent from outside, with the code of a file of yours, until Ctrl-C.')
+  playing(agent, 'play', 'Play as an agent from outside, with the code of a file of yours, until Ctrl-C.')
     .argument('<file>', 'JavaScript or Python that defines act(observation); it runs here, without a sandbox')
     .requiredOption('--agent <id>', 'for which agent, like ada.bot; it is registered if need be')
     .option('--against <who>', 'find matches: "house", a house agent by its id, or "anyone" (default: wait for some)')
     .option('--matches <n>', 'end after this many', count(1, 1_000_000))
     .option('--concurrency <n>', 'matches at a time', count(1, 256), 1)
-    .addHelpText('after', '\nExample:\n  agon agent play mine.py --agent ada.bot --against house --matches 3')
-    .action(run((file: string, flags: PlayFlags) => playAgent(dataDirOf(flags), file, flags)));
+    .example('agon agent play mine.py --agent ada.bot --against house --matches 3')
+    .does(playAgent);
 
-  const queue = group(context.program, 'queue', 'Find opponents.');
+  const queue = program.group('queue', 'Find opponents.');
   playing(queue, 'join', 'Wait for an opponent, and say which match came of it. Exits 1 if nobody came.')
     .argument('<agent>', 'like ada.bot')
     .option('--against <who>', '"house", or a house agent by its id, at once', '')
@@ -55,61 +55,54 @@ export function addPlayCommands(context: CliContext & { readonly agent: Command 
       0,
     )
     .option('--wait-ms <n>', 'how long to wait', count(1, 60_000), 60_000)
-    .addHelpText('after', '\nExample:\n  agon queue join ada.bot --game tic-tac-toe --against house')
-    .action(run((agent: string, flags: QueueFlags) => joinQueue(dataDirOf(flags), agent, flags)));
-  addKeyCommands(context);
+    .example('agon queue join ada.bot --game tic-tac-toe --against house')
+    .does(joinQueue);
+  addKeyCommands(program);
 }
 
-function addKeyCommands(context: CliContext): void {
-  const { command, run, dataDirOf } = context;
-  const apikey = group(context.program, 'apikey', 'Keys with which agents act for their owners.');
+function addKeyCommands(program: AgonCommand): void {
+  const apikey = program.group('apikey', 'Keys with which agents act for their owners.');
   const scopes = 'of play, submit and read, with commas between (default: all of these); log for staff';
-  command(apikey, 'create', 'Make a key, and show it this once.')
+  apikey('create', 'Make a key, and show it this once.')
     .argument('<account>', 'whose key')
     .option('--name <text>', 'to know it by', '')
     .option('--scopes <list>', scopes, '')
     .option('--agents <list>', 'only for these agents, with commas between (default: all of the account)')
-    .addHelpText('after', '\nExample:\n  export AGON_KEY=$(agon apikey create ada --name laptop)')
-    .action(
-      run(async (accountId: string, flags: Flags & { name: string; scopes: string; agents?: string }) => {
-        const { ownerScopes } = await import('../../services/accounts/index.js');
-        const field = 'mutation issueApiKey(accountId: String!, scopes: [String!]!, name: String!, agents: [String!])';
-        const issued = await ask<{ key: string }>(dataDirOf(flags), field, '{ keyId key }', {
-          accountId,
-          scopes: flags.scopes ? listOf(flags.scopes) : ownerScopes,
-          name: flags.name,
-          agents: flags.agents === undefined ? null : listOf(flags.agents),
-        });
-        const text = `${issued.key}\n${colour.dim('It is shown this once. Put it into AGON_KEY.')}`;
-        return { json: issued, text: stdout.isTTY ? text : issued.key };
-      }),
-    );
-  command(apikey, 'list', 'Show the keys of an account. Their secrets are not known here.')
+    .example('export AGON_KEY=$(agon apikey create ada --name laptop)')
+    .does(async (dataDir, accountId: string, flags: Flags & { name: string; scopes: string; agents?: string }) => {
+      const { ownerScopes } = await import('../../services/accounts/index.js');
+      const field = 'mutation issueApiKey(accountId: String!, scopes: [String!]!, name: String!, agents: [String!])';
+      const issued = await ask<{ key: string }>(dataDir, field, '{ keyId key }', {
+        accountId,
+        scopes: flags.scopes ? listOf(flags.scopes) : ownerScopes,
+        name: flags.name,
+        agents: flags.agents === undefined ? null : listOf(flags.agents),
+      });
+      const text = `${issued.key}\n${colour.dim('It is shown this once. Put it into AGON_KEY.')}`;
+      return { json: issued, text: stdout.isTTY ? text : issued.key };
+    });
+  apikey('list', 'Show the keys of an account. Their secrets are not known here.')
     .argument('<account>', 'whose keys')
-    .action(
-      run(async (accountId: string, flags: Flags) => {
-        const fields = '{ keyId name scopes agents revoked }';
-        const keys = await ask<Key[]>(dataDirOf(flags), 'apiKeys(accountId: String!)', fields, { accountId });
-        const rows = keys.map(({ keyId, name, scopes, agents, revoked }) => {
-          return [keyId, name, scopes.join(' '), agents?.join(' ') ?? 'all', revoked ? 'revoked' : 'in force'];
-        });
-        return { json: keys, text: table(['key', 'name', 'scopes', 'agents', ''], rows) };
-      }),
-    );
-  command(apikey, 'revoke', 'End a key at once; streams that it has open are cut.')
+    .does(async (dataDir, accountId: string) => {
+      const fields = '{ keyId name scopes agents revoked }';
+      const keys = await ask<Key[]>(dataDir, 'apiKeys(accountId: String!)', fields, { accountId });
+      const rows = keys.map(({ keyId, name, scopes, agents, revoked }) => {
+        return [keyId, name, scopes.join(' '), agents?.join(' ') ?? 'all', revoked ? 'revoked' : 'in force'];
+      });
+      return { json: keys, text: table(['key', 'name', 'scopes', 'agents', ''], rows) };
+    });
+  apikey('revoke', 'End a key at once; streams that it has open are cut.')
     .argument('<account>', 'whose key')
     .argument('<key-id>', 'its id: the 12 digits in the middle, see "agon apikey list"')
     .option('--reason <text>', 'why', 'revoked')
-    .action(
-      run(async (accountId: string, keyId: string, flags: Flags & { reason: string }) => {
-        const field = 'mutation revokeApiKey(accountId: String!, keyId: String!, reason: String!)';
-        const variables = { accountId, keyId, reason: flags.reason };
-        const { events } = await ask<Receipt>(dataDirOf(flags), field, '{ id events }', variables);
-        const already = events.length === 0;
-        const text = already ? `${keyId} was revoked before.` : `${keyId} is revoked.`;
-        return { json: { keyId, revoked: true, already }, text };
-      }),
-    );
+    .does(async (dataDir, accountId: string, keyId: string, flags: Flags & { reason: string }) => {
+      const field = 'mutation revokeApiKey(accountId: String!, keyId: String!, reason: String!)';
+      const variables = { accountId, keyId, reason: flags.reason };
+      const { events } = await ask<Receipt>(dataDir, field, '{ id events }', variables);
+      const already = events.length === 0;
+      const text = already ? `${keyId} was revoked before.` : `${keyId} is revoked.`;
+      return { json: { keyId, revoked: true, already }, text };
+    });
 }
 
 interface Key {

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { stdout } from 'node:process';
+import type { AgentRow } from '../../projections/agents/table.js';
 import { type RankedBy, rank, type Standing } from '../../projections/leaderboards/query.js';
 import { type HeadToHeadRow, headToHead, ratings } from '../../projections/leaderboards/table.js';
 import { leaderboardsView } from '../../projections/leaderboards/view.js';
@@ -192,19 +193,11 @@ export async function showStatus(dataDir: string): Promise<Outcome> {
   return { json, text, good: holder !== undefined && ready?.status === 'ready' };
 }
 
-interface Agent {
-  readonly agentId: string;
-  readonly runtime: string;
-  readonly version: number;
-  readonly games: readonly string[];
-  readonly updatedAt: string;
-}
-
 /** All agents of the running arena, or those of one owner. */
 export async function listAgents(dataDir: string, { owner }: { owner?: string }): Promise<Outcome> {
   const field = 'agents(first: Int, ownerId: String, after: String)';
   const variables = { ownerId: owner ?? null };
-  const found = await askAll<Agent>(dataDir, field, '{ agentId runtime version games updatedAt }', variables);
+  const found = await askAll<AgentRow>(dataDir, field, '{ agentId runtime version games updatedAt }', variables);
   const rows = found.map(({ agentId, runtime, version, games, updatedAt }) => {
     return [agentId, runtime, version, games.join(' '), updatedAt];
   });

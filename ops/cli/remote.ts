@@ -64,7 +64,8 @@ export async function readArena(dataDir: string, path: string): Promise<string> 
   return response.ok ? response.text() : refused(response);
 }
 
-async function refused(response: Response): Promise<never> {
+/** Throws what the arena said against it. */
+export async function refused(response: Response): Promise<never> {
   const answer = await response.json();
   const { code = 'ARENA.NO_ANSWER', detail = `${response.status}` } = answer as { code?: string; detail?: string };
   throw new AgonError(code, detail);
@@ -72,9 +73,5 @@ async function refused(response: Response): Promise<never> {
 
 async function send(dataDir: string, method: string, path: string, body?: object): Promise<Response> {
   const { url, token } = await accessOf(dataDir);
-  return reach(url, path, {
-    method,
-    headers: { authorization: `Bearer ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) },
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  });
+  return reach(url, method, path, { token, body });
 }

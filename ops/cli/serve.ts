@@ -7,12 +7,12 @@ import { PAGE_MAX } from '../../projections/engine/page.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
 import { asDatabaseError } from '../../projections/sinks/database.js';
 import { formatMoney } from '../../services/kernel/index.js';
-import type { Config } from '../../services/runtime/settings.js';
-import { type Arena, type ArenaOptions, startArena } from '../run/arena.js';
+import { type Arena, startArena } from '../run/arena.js';
 import { LADDER_GAMES, ladderResult, playLadder } from '../run/ladder.js';
 import { logName } from '../run/log.js';
 import { type CashierResult, playPayments } from '../run/payments-demo.js';
-import { colour, EXIT, type OutputOptions, print, progress } from './output.js';
+import { configOf } from './command.js';
+import { colour, EXIT, type Flags, print, progress } from './output.js';
 import { leaderboardText } from './read.js';
 import { untilSignal } from './signals.js';
 import { verifyStore } from './verify.js';
@@ -20,32 +20,32 @@ import { verifyStore } from './verify.js';
 /** Matches that the house plays on the first start, so that there is something to look at. */
 export const FIRST_LADDER = { matches: 120, seed: 'house' } as const;
 
-export async function start(
-  config: Config,
-  options: OutputOptions & Pick<ArenaOptions, 'sandbox'> & { ladder: boolean },
-): Promise<number> {
+type StartFlags = Flags & { readonly ladder: boolean; readonly stripeSandbox?: number | true };
+
+export async function start({ ladder, json = false, stripeSandbox, ...flags }: StartFlags): Promise<number> {
+  const config = configOf(flags);
   const { signal, done } = untilSignal();
-  const say = (text: string) => void (options.json ? stderr : stdout).write(`${text}\n`);
+  const say = (text: string) => void (json ? stderr : stdout).write(`${text}\n`);
   const arena = await startArena(config, {
-    ...(options.sandbox ? { sandbox: options.sandbox } : {}),
+    ...(stripeSandbox === undefined ? {} : { sandbox: { port: stripeSandbox === true ? 4610 : stripeSandbox } }),
     onStep: (step) => stderr.isTTY && stderr.write(`\r\u001b[Kstarting ${step}`),
   });
   if (stderr.isTTY) stderr.write('\r\u001b[K');
   try {
     // Listening first: a port in use is told at once, not after a hundred matches.
     const url = await arena.listen();
-    if (options.ladder && !signal.aborted) await firstLadder(arena, signal);
+    if (ladder && !signal.aborted) await firstLadder(arena, signal);
     if (!signal.aborted) {
       const events = await arena.store.lastPosition();
       const { payments, addresses } = arena;
       const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
       const { grpc, play, eventstore, stripe } = addresses;
       const servers = { url, graphql: `${url}/graphql`, grpc, play, eventstore, stripe, clickhouse };
-      if (options.json) print(options, { ...servers, payments, dataDir: config.dataDir, events }, '');
-      else say(banner(arena, { url, clickhouse, events }));
+      if (json) print({ json }, { ...servers, payments, dataDir: config.dataDir, events }, '');
+      else say(banner(arena, url, events, clickhouse));
       await done;
     }
-    if (!options.json) say('stopping');
+    if (!json) say('stopping');
   } catch (error) {
     throw asDatabaseError(error) ?? error;
   } finally {
@@ -70,13 +70,7 @@ async function firstLadder(arena: Arena, signal: AbortSignal): Promise<void> {
   bar.end();
 }
 
-interface Shown {
-  readonly url: string;
-  readonly clickhouse: string | undefined;
-  readonly events: number;
-}
-
-const banner = (arena: Arena, { url, clickhouse, events }: Shown) => {
+const banner = (arena: Arena, url: string, events: number, clickhouse: string | undefined) => {
   const { config, payments } = arena;
   const { grpc, play, eventstore, stripe } = arena.addresses;
   return [
@@ -98,20 +92,18 @@ const banner = (arena: Arena, { url, clickhouse, events }: Shown) => {
   ].join('\n');
 };
 
-interface DemoOptions {
+interface DemoOptions extends Flags {
   readonly matches: number;
   readonly seed: string;
   readonly games?: readonly string[];
   readonly payments: boolean;
 }
 
-export async function demo(
-  config: (dataDir: string) => Config,
-  options: OutputOptions & DemoOptions & { data?: string },
-): Promise<number> {
+export async function demo(options: DemoOptions): Promise<number> {
   const { signal } = untilSignal();
   const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'agon-demo-'));
-  const arena = await startArena(config(dataDir), options.payments ? { sandbox: { port: 0 } } : {});
+  const config = configOf({ data: dataDir, port: 0, analytics: false });
+  const arena = await startArena(config, options.payments ? { sandbox: { port: 0 } } : {});
   const bar = progress('playing');
   let finished = false;
   try {
@@ -125,7 +117,9 @@ export async function demo(
     });
     bar.end();
     if (signal.aborted) return EXIT.interrupted;
-    const paid = options.payments ? await payments(arena, options.seed) : undefined;
+    // Webhooks come over the network, so the endpoint for them has to be open.
+    if (options.payments) await arena.listen();
+    const paid = options.payments ? await playPayments(arena, options.seed) : undefined;
     finished = true;
     const seconds = (performance.now() - startedMs) / 1000;
     const result = await demoResult(arena, options, seconds, paid);
@@ -138,12 +132,6 @@ export async function demo(
     // A folder of our own making holds nothing of interest unless the demo came to its end.
     if (!finished && options.data === undefined) rmSync(dataDir, { recursive: true, force: true });
   }
-}
-
-/** Webhooks come over the network, so the doors have to be open. */
-async function payments(arena: Arena, seed: string): Promise<CashierResult> {
-  await arena.listen();
-  return playPayments(arena, seed);
 }
 
 async function demoResult(arena: Arena, options: DemoOptions, seconds: number, paid: CashierResult | undefined) {

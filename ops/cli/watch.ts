@@ -5,9 +5,9 @@ import { AgonError } from '../../services/kernel/index.js';
 import { holderOf } from '../../services/runtime/data-folder.js';
 import { accessOf } from './login.js';
 import { colour, EXIT, type OutputOptions, toJson } from './output.js';
-import { ask } from './remote.js';
+import { ask, refused } from './remote.js';
 
-interface Watched {
+interface WatchedMatch {
   readonly matchId: string;
   readonly game: string;
   readonly seats: readonly { readonly agentId: string }[];
@@ -19,7 +19,7 @@ interface SeenTurn {
   readonly action: unknown;
 }
 
-interface Heard {
+interface LiveEvent {
   readonly id: string;
   readonly event: string;
   readonly data: Record<string, unknown>;
@@ -52,9 +52,9 @@ export async function watchMatch(dataDir: string, given: string, options: Output
   }
 }
 
-async function matchNamed(dataDir: string, given: string): Promise<Watched> {
+async function matchNamed(dataDir: string, given: string): Promise<WatchedMatch> {
   const fields = '{ matchId game seats { agentId } }';
-  const matches = await ask<{ nodes: Watched[] }>(dataDir, 'matches(first: Int)', `{ nodes ${fields} }`, {
+  const matches = await ask<{ nodes: WatchedMatch[] }>(dataDir, 'matches(first: Int)', `{ nodes ${fields} }`, {
     first: 200,
   });
   const found = matches.nodes.filter(({ matchId }) => given === 'latest' || matchId.startsWith(given));
@@ -62,21 +62,15 @@ async function matchNamed(dataDir: string, given: string): Promise<Watched> {
   if (first && (given === 'latest' || found.length === 1)) return first;
   if (first)
     throw new AgonError('ARENA.AMBIGUOUS_MATCH', `${found.length} matches begin with "${given}"; say more of it.`);
-  const match = await ask<Watched | null>(dataDir, 'match(matchId: String!)', fields, { matchId: given });
+  const match = await ask<WatchedMatch | null>(dataDir, 'match(matchId: String!)', fields, { matchId: given });
   if (match) return match;
   throw new AgonError('ARENA.UNKNOWN_MATCH', `There is no match ${given}. "agon match list" shows the newest.`);
 }
 
 /** Server-sent events, from after the last that was seen. */
-async function* eventsOf(url: string, last: string): AsyncGenerator<Heard> {
+async function* eventsOf(url: string, last: string): AsyncGenerator<LiveEvent> {
   const response = await fetch(url, { headers: last === '' ? {} : { 'last-event-id': last } });
-  if (!response.ok || !response.body) {
-    const { code = 'ARENA.NO_ANSWER', detail = `${response.status}` } = (await response.json()) as {
-      code?: string;
-      detail?: string;
-    };
-    throw new AgonError(code, detail);
-  }
+  if (!response.ok || !response.body) return await refused(response);
   let text = '';
   for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
     const blocks = (text + piece).split('\n\n');
@@ -91,7 +85,7 @@ async function* eventsOf(url: string, last: string): AsyncGenerator<Heard> {
 }
 
 /** Draws what is heard. The board is drawn while the match goes on only where its start does not depend on the seed. */
-export function screenOf({ matchId, game: name, seats }: Watched, options: OutputOptions) {
+export function screenOf({ matchId, game: name, seats }: WatchedMatch, options: OutputOptions) {
   const game = gameNamed(name);
   const start = () => game.setup('', seats.length);
   const open = game.render(start()) === game.render(game.setup('another', seats.length));
@@ -112,7 +106,7 @@ export function screenOf({ matchId, game: name, seats }: Watched, options: Outpu
 
   return {
     /** Whether that was the last. */
-    show({ id, event, data }: Heard): boolean {
+    show({ id, event, data }: LiveEvent): boolean {
       const [of = ''] = id.split('.');
       if (event === 'turn' && of !== attempt) {
         attempt = of;
@@ -126,7 +120,7 @@ export function screenOf({ matchId, game: name, seats }: Watched, options: Outpu
   };
 }
 
-function endOf({ status, reason, winner }: Record<string, unknown>, seats: Watched['seats']): string {
+function endOf({ status, reason, winner }: Record<string, unknown>, seats: WatchedMatch['seats']): string {
   const won = typeof winner === 'number' ? seats[winner]?.agentId : undefined;
   const text = won ? `${colour.green(won)} won` : status === 'settled' ? 'a draw' : 'nobody won';
   return `${status}: ${text} (${reason})`;

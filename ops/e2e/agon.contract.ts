@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import { packageRoot } from '../../services/runtime/package.js';
 
 const agon = join(packageRoot, 'ops', 'cli', 'agon.js');
@@ -26,16 +28,10 @@ export interface Ran {
 export const run = (...args: string[]): Promise<Ran> => runWith({}, ...args);
 
 /** The same, with settings of the environment. */
-export function runWith(env: Record<string, string>, ...args: string[]): Promise<Ran> {
+export async function runWith(env: Record<string, string>, ...args: string[]): Promise<Ran> {
   const child = spawn(execPath, [agon, ...args], { env: { ...clean, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
-  const output = { stdout: '', stderr: '' };
-  child.stdout.on('data', (chunk) => {
-    output.stdout += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    output.stderr += chunk;
-  });
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...output })));
+  const [[code], stdout, stderr] = await Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)]);
+  return { code, stdout, stderr };
 }
 
 export interface Served {
@@ -65,18 +61,14 @@ export const serve = (dataDir: string, ...args: string[]): Promise<Served> => se
 
 /** The same, with settings of the environment. */
 export async function serveWith(env: Record<string, string>, dataDir: string, ...args: string[]): Promise<Served> {
-  const child = spawn(execPath, [agon, 'start', '--data', dataDir, '--port', '0', '--json', ...args], {
-    env: { ...clean, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let stderr = '';
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  const flags = ['--data', dataDir, '--port', '0', '--json', ...args];
+  const settings = { ...clean, ...env };
+  const child = spawn(execPath, [agon, 'start', ...flags], { env: settings, stdio: ['ignore', 'pipe', 'pipe'] });
+  const stderr = text(child.stderr);
+  const ended = once(child, 'close').then(([code]): number | null => code);
   const ready = await Promise.race([
-    new Promise<string>((resolve) => createInterface(child.stdout).once('line', resolve)),
-    ended.then((code) => Promise.reject(new Error(`agon start ended with ${code}: ${stderr}`))),
+    once(createInterface(child.stdout), 'line').then(([line]): string => line),
+    ended.then(async (code) => Promise.reject(new Error(`agon start ended with ${code}: ${await stderr}`))),
   ]);
   const served = JSON.parse(ready) as Served;
   return {
@@ -84,11 +76,8 @@ export async function serveWith(env: Record<string, string>, dataDir: string, ..
     child,
     graphql: async (query, variables = {}, headers = {}) => {
       const body = JSON.stringify({ query, variables });
-      const response = await fetch(`${served.url}/graphql`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
-        body,
-      });
+      const all = { 'content-type': 'application/json', ...headers };
+      const response = await fetch(`${served.url}/graphql`, { method: 'POST', headers: all, body });
       return (await response.json()) as never;
     },
     stop: (signal = 'SIGINT') => {

@@ -9,18 +9,11 @@ const READY_MS = 30_000;
 /** The same version and place as in anvil.sh, which puts it there. */
 const binary = () => cached('anvil-1.7.1');
 
-export interface Anvil {
-  /** Where it answers to JSON-RPC. */
-  readonly url: string;
-  readonly pid: number;
-  stop(): Promise<void>;
-}
-
 /** Why no chain can be started here; undefined when one can. */
 export const whyNoAnvil = () => whyMissing(binary(), 'anvil.sh puts it there, with npm');
 
 /** Starts a chain of this machine's own on loopback. It goes on with what the folder holds, and ends with this process. */
-export async function startAnvil({ folder }: { readonly folder: string }): Promise<Anvil> {
+export async function startAnvil({ folder }: { readonly folder: string }) {
   const missing = whyNoAnvil();
   if (missing) throw new AgonError('CHAIN.MISSING', `${missing}.`);
   mkdirSync(folder, { recursive: true });

@@ -17,7 +17,7 @@ export interface ChdbHttp {
   readonly secret: string;
 }
 
-interface Asked {
+interface Statement {
   readonly url: URL;
   readonly sql: string;
   readonly values: string | undefined;
@@ -49,7 +49,7 @@ export function chdbServer({ open, secret }: ChdbHttp): Server {
 /** A session for one statement: its settings die with it. */
 async function carryOut(
   session: ClickHouseClient,
-  asked: Asked,
+  asked: Statement,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -93,7 +93,7 @@ async function carryOut(
 }
 
 /** Over HTTP a statement may be cut in two: what the body says goes on where the parameter ended. */
-const withBody = ({ sql, values }: Asked) => (values === undefined ? sql : `${sql}\n${values}`);
+const withBody = ({ sql, values }: Statement) => (values === undefined ? sql : `${sql}\n${values}`);
 
 /** What the engine's own parser understands it to be: one statement, without comments. That form is what is run. */
 async function normalForm(session: ClickHouseClient, sql: string): Promise<string> {

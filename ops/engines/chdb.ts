@@ -5,9 +5,9 @@ import { createRequire } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import { execPath } from 'node:process';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AgonError } from '../../services/kernel/index.js';
 import { compiled } from '../../services/runtime/package.js';
+import { Server } from './server.js';
 
 const START_MS = 60_000;
 const STOP_MS = 5_000;
@@ -30,7 +30,7 @@ export const rebuildFolders = (folder: string) => ({ building: `${folder}.buildi
  * server does. A child, because a crash of the engine, or a query that takes all memory, must not take the arena along.
  */
 export class ChdbEngine {
-  private child: ChildProcess | undefined;
+  private server: Server | undefined;
   private starting: Promise<void> | undefined;
   private stopped = false;
   /** Kept over restarts, so that clients stay good. */
@@ -55,12 +55,11 @@ export class ChdbEngine {
   }
 
   get pid(): number | undefined {
-    return this.running ? this.child?.pid : undefined;
+    return this.running ? this.server?.pid : undefined;
   }
 
   get running(): boolean {
-    const { child } = this;
-    return child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
+    return this.server?.running ?? false;
   }
 
   /** Starts the engine unless it runs. A rebuild that is complete takes the folder's place first. */
@@ -76,33 +75,23 @@ export class ChdbEngine {
   async stop(): Promise<void> {
     this.stopped = true;
     await this.starting?.catch(() => {});
-    const { child } = this;
-    if (!child || !this.running) return;
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.stdin?.end();
-    await Promise.race([ended, sleep(STOP_MS, undefined, { ref: false })]);
-    if (this.running) {
-      child.kill('SIGKILL');
-      await ended;
-    }
+    await this.server?.stop('SIGTERM', STOP_MS, 'SIGKILL');
   }
 
   private async start(): Promise<void> {
     adoptRebuild(this.folder);
     const file = compiled(import.meta.url, './chdb-child.js');
-    // In a process group of its own: Ctrl-C reaches us alone, and we stop it last.
-    const child = spawn(execPath, [file, this.folder, `${this.port}`], {
-      stdio: ['pipe', 'pipe', 'ignore'],
-      detached: true,
-    });
-    this.child = child;
+    // In a process group of its own: Ctrl-C reaches us alone, and we stop it last. It ends with its input, and so with us.
+    const args = [file, this.folder, `${this.port}`];
+    const child = spawn(execPath, args, { stdio: ['pipe', 'pipe', 'ignore'], detached: true });
+    const server = new Server(() => child);
+    this.server = server;
     giveWay(child.pid);
-    child.on('error', () => {});
     child.stdin.on('error', () => {});
     child.stdin.write(`${this.secret}\n`);
     const answer = await firstLine(child);
     if (!('port' in answer)) {
-      if (this.running) child.kill('SIGKILL');
+      await server.kill();
       throw new AgonError(answer.code, answer.message);
     }
     this.port = answer.port;
@@ -120,11 +109,10 @@ async function firstLine(child: ChildProcess): Promise<Answer> {
       resolve(answer);
     };
     if (child.stdout) createInterface(child.stdout).once('line', (line) => settle(JSON.parse(line) as Answer));
-    child.once('close', (code, signal) =>
-      settle(
-        failed(`The analytics engine ended while starting (${signal ?? code}); another process may have its folder.`),
-      ),
-    );
+    child.once('close', (code, signal) => {
+      const why = `The analytics engine ended while starting (${signal ?? code})`;
+      settle(failed(`${why}; another process may have its folder.`));
+    });
   });
 }
 

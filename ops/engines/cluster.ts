@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import {
   closeSync,
   copyFileSync,
@@ -17,12 +16,12 @@ import { AgonError } from '../../services/kernel/index.js';
 import { DataFolder, folderLayout } from '../../services/runtime/data-folder.js';
 import { compiled, nodeFlags, packageRoot } from '../../services/runtime/package.js';
 import type { PartStatus } from '../../services/runtime/status.js';
-import { type Anvil, startAnvil, whyNoAnvil } from './anvil.js';
+import { startAnvil, whyNoAnvil } from './anvil.js';
 import { ChdbEngine } from './chdb.js';
-import { type Kafka, startKafka, whyNoKafka } from './kafka.js';
-import { type Postgres, startPostgres } from './postgres.js';
-import { type RunningRedis, startRedis, whyNoRedis } from './redis.js';
-import { isFree } from './server.js';
+import { startKafka, whyNoKafka } from './kafka.js';
+import { startPostgres } from './postgres.js';
+import { startRedis, whyNoRedis } from './redis.js';
+import { isFree, Server } from './server.js';
 
 const READY_MS = 300_000;
 const STOP_MS = 30_000;
@@ -58,35 +57,7 @@ export interface ClusterOptions {
   readonly signal?: AbortSignal;
 }
 
-/** One of Agon's processes. */
-export interface ClusterProcess {
-  readonly name: string;
-  /** Where it says how it is. */
-  readonly health: string;
-  readonly pid: number | undefined;
-  kill(signal?: NodeJS.Signals): Promise<void>;
-  start(): void;
-}
-
-export interface Cluster {
-  readonly url: string;
-  /** host:port of the door for agents from outside. */
-  readonly play: string;
-  readonly folder: string;
-  /** What all processes were told, for commands that shall speak to the same engines. */
-  readonly settings: Readonly<Record<string, string>>;
-  readonly operatorToken: string;
-  readonly processes: readonly ClusterProcess[];
-  readonly kafka: Kafka;
-  readonly postgres: Postgres;
-  /** Ends Redis, with all that it knew, and starts another in its place. */
-  restartRedis(): Promise<void>;
-  readonly engines: readonly { readonly name: string; readonly address: string }[];
-  status(): Promise<readonly ProcessStatus[]>;
-  /** Resolves when every process says that it is ready. */
-  ready(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Cluster = Awaited<ReturnType<typeof startCluster>>;
 
 export interface ProcessStatus {
   readonly process: string;
@@ -99,161 +70,114 @@ export const whyNoCluster = (): string | undefined => whyNoKafka() ?? whyNoRedis
 
 /** Puts the engines that are missing on this machine, as far as it lets us. */
 export function installEngines(onStep: (step: string) => void): void {
-  for (const [why, script] of [
-    [whyNoKafka, 'kafka.sh'],
-    [whyNoRedis, 'redis.sh'],
-  ] as const) {
-    if (why() === undefined) continue;
-    onStep(`installing by ops/engines/${script}`);
-    const file = join(packageRoot, 'ops', 'engines', script);
-    const { status, stderr } = spawnSync('bash', [file], { encoding: 'utf8' });
-    const left = why();
-    if (status !== 0 || left !== undefined) {
-      throw new AgonError('CLUSTER.ENGINE_MISSING', `${left ?? script}: ${stderr.trim().split('\n').at(-1) ?? ''}`);
-    }
-  }
+  const failed = installed(whyNoKafka, 'kafka.sh', onStep) ?? installed(whyNoRedis, 'redis.sh', onStep);
+  if (failed !== undefined) throw new AgonError('CLUSTER.ENGINE_MISSING', failed);
 }
 
 /** Puts a chain on this machine, if it lets us; says why not otherwise, since nothing depends on one. */
 export function installChain(onStep: (step: string) => void): boolean {
-  if (whyNoAnvil() === undefined) return true;
-  onStep('installing by ops/engines/anvil.sh');
-  const { stderr } = spawnSync('bash', [join(packageRoot, 'ops', 'engines', 'anvil.sh')], { encoding: 'utf8' });
-  const left = whyNoAnvil();
-  if (left !== undefined) onStep(`There will be no chain: ${left}: ${stderr.trim().split('\n').at(-1) ?? ''}`);
-  return left === undefined;
+  const failed = installed(whyNoAnvil, 'anvil.sh', onStep);
+  const isThere = whyNoAnvil() === undefined;
+  if (!isThere) onStep(`There will be no chain: ${failed}`);
+  return isThere;
+}
+
+/** Runs the script where it is needed; says what is still missing afterwards, if anything is. */
+function installed(why: () => string | undefined, script: string, onStep: (step: string) => void): string | undefined {
+  if (why() === undefined) return undefined;
+  onStep(`installing by ops/engines/${script}`);
+  const file = join(packageRoot, 'ops', 'engines', script);
+  const { status, stderr } = spawnSync('bash', [file], { encoding: 'utf8' });
+  const left = why();
+  if (status === 0 && left === undefined) return undefined;
+  return `${left ?? script}: ${stderr.trim().split('\n').at(-1) ?? ''}`;
 }
 
 /** Starts real engines and Agon's processes on this machine, each on ports of its own. They end with this process. */
-export async function startCluster(options: ClusterOptions): Promise<Cluster> {
-  const { folder, onStep = () => {}, signal } = options;
-  const running: (() => Promise<unknown>)[] = [];
+export async function startCluster(options: ClusterOptions) {
+  const running: Running = [];
   const stop = async () => {
     for (const end of running.splice(0).reverse()) await end().catch(() => {});
   };
-  const step = (name: string) => {
-    signal?.throwIfAborted();
-    onStep(name);
-  };
   try {
-    const missing = whyNoCluster();
-    if (missing) throw new AgonError('CLUSTER.ENGINE_MISSING', missing);
-    mkdirSync(join(folder, 'logs'), { recursive: true });
-    step('Kafka, PostgreSQL and Redis');
-    const [kafka, postgres, redis] = await Promise.all([
-      startKafka({ folder: join(folder, 'kafka'), brokers: options.brokers ?? 1 }).then(kept(running)),
-      startPostgres({ folder: join(folder, 'postgres'), connectionsMax: CONNECTIONS_MAX }).then(kept(running)),
-      startRedis({ folder, lasting: true }).then(kept(running)),
-    ]);
-    const chdb = options.analytics ? await startChdb(join(folder, 'clickhouse'), step) : undefined;
-    if (chdb) running.push(() => chdb.stop());
-    const chain = options.chain ? await startAnvil({ folder: join(folder, 'chain') }).then(kept(running)) : undefined;
-    step("Agon's processes");
-    return await launch(options, { kafka, postgres, redis, chdb, chain }, running, stop);
+    const engines = await startEngines(options, running);
+    const launched = await launch(options, engines, running);
+    return { ...launched, folder: options.folder, kafka: engines.kafka, postgres: engines.postgres, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
+/** How to end what was started so far. */
+type Running = (() => Promise<unknown>)[];
+
 const kept =
-  (running: (() => Promise<unknown>)[]) =>
+  (running: Running) =>
   <T extends { stop(): Promise<unknown> }>(engine: T): T => {
     running.push(() => engine.stop());
     return engine;
   };
 
-async function startChdb(folder: string, step: (name: string) => void): Promise<ChdbEngine> {
-  step("ClickHouse's engine");
-  const engine = new ChdbEngine(folder);
-  await engine.ensure();
-  return engine;
+async function startEngines({ folder, onStep, signal, ...options }: ClusterOptions, running: Running) {
+  const step = (name: string) => {
+    signal?.throwIfAborted();
+    onStep?.(name);
+  };
+  const missing = whyNoCluster();
+  if (missing) throw new AgonError('CLUSTER.ENGINE_MISSING', missing);
+  mkdirSync(join(folder, 'logs'), { recursive: true });
+  step('Kafka, PostgreSQL and Redis');
+  const [kafka, postgres, redis] = await Promise.all([
+    startKafka({ folder: join(folder, 'kafka'), brokers: options.brokers ?? 1 }).then(kept(running)),
+    startPostgres({ folder: join(folder, 'postgres'), connectionsMax: CONNECTIONS_MAX }).then(kept(running)),
+    startRedis({ folder, lasting: true }).then(kept(running)),
+  ]);
+  const chdb = options.analytics ? new ChdbEngine(join(folder, 'clickhouse')) : undefined;
+  if (chdb) {
+    step("ClickHouse's engine");
+    await kept(running)(chdb).ensure();
+  }
+  const chain = options.chain ? await startAnvil({ folder: join(folder, 'chain') }).then(kept(running)) : undefined;
+  step("Agon's processes");
+  return { kafka, postgres, redis, chdb, chain };
 }
 
-interface EnginesUp {
-  readonly kafka: Kafka;
-  readonly postgres: Postgres;
-  readonly redis: RunningRedis;
-  readonly chdb: ChdbEngine | undefined;
-  readonly chain: Anvil | undefined;
-}
+type EnginesUp = Awaited<ReturnType<typeof startEngines>>;
 
-async function launch(
-  options: ClusterOptions,
-  engines: EnginesUp,
-  running: (() => Promise<unknown>)[],
-  stop: () => Promise<void>,
-): Promise<Cluster> {
-  const { folder, port = 0, playPort = 0, cells = 2, standby = false, storeUrl } = options;
+async function launch(options: ClusterOptions, engines: EnginesUp, running: Running) {
+  const { folder } = options;
   const { kafka, postgres, chdb, chain } = engines;
   let { redis } = engines;
-  const data = join(folder, 'data');
-  const logData = join(folder, 'log');
-  const ports = await lastingPorts();
-  const [gatewayPort, tablePort] = [port || (await ports()), playPort || (await ports())];
-  const [grpcPort, eventstorePort] = [await ports(), await ports()];
-  for (const path of [data, logData]) mkdirSync(path, { recursive: true });
+  const ports = await portsOf(options);
+  const data = DataFolder.beside(join(folder, 'data'));
+  for (const name of ['data', 'log', 'runner']) mkdirSync(join(folder, name), { recursive: true });
   // Made before anybody starts, so that all find the same.
-  const operatorToken = DataFolder.beside(data).operatorToken();
-  DataFolder.beside(data).runnerToken();
-  const { eventstoreCert } = folderLayout(logData);
-  const storeKey = DataFolder.beside(logData).operatorToken();
-  const settings: Record<string, string> = {
-    AGON_STORE: storeUrl ?? `esdb://agon:${storeKey}@127.0.0.1:${eventstorePort}?tlsCAFile=${eventstoreCert}`,
-    KAFKA_BROKERS: kafka.brokers.join(','),
-    AGON_KAFKA_REPLICATION: `${kafka.brokers.length}`,
-    DATABASE_URL: postgres.url,
-    REDIS_URL: redis.url,
-    AGON_DATA: data,
-    ...options.settings,
-  };
-  const analytics: Record<string, string> = chdb ? { CLICKHOUSE_URL: chdb.writerUrl } : {};
-  const charts: Record<string, string> = chdb ? { CLICKHOUSE_URL: chdb.url } : { AGON_ANALYTICS: 'false' };
-  const grpc = `127.0.0.1:${grpcPort}`;
-  const own: readonly (readonly [name: string, process: string, settings: Record<string, string>])[] = [
-    ...(storeUrl === undefined
-      ? [['eventstore', 'eventstore', { AGON_DATA: logData, AGON_EVENTSTORE_PORT: `${eventstorePort}` }] as const]
-      : []),
-    ['relay', 'relay', {}],
-    ...(standby ? [['relay-2', 'relay', {}] as const] : []),
-    ['arena', 'arena', { AGON_GRPC_PORT: `${grpcPort}` }],
-    ...(options.play === false ? [] : [['play', 'play', { AGON_PLAY_PORT: `${tablePort}`, AGON_CELLS: '1' }] as const]),
-    ['wallet', 'wallet', {}],
-    ['payments', 'payments', {}],
-    ['projections-boards', 'projections', { AGON_VIEWS: 'leaderboards', AGON_DATABASE_POOL: '5' }],
-    ['projections-money', 'projections', { AGON_VIEWS: 'balances,payments', AGON_DATABASE_POOL: '5' }],
-    ['projections-matches', 'projections', { AGON_VIEWS: 'agents,matches,runners,accounts', AGON_DATABASE_POOL: '5' }],
-    ...(chdb ? [['analytics', 'analytics', analytics] as const] : []),
-    ['runner', 'runner', { AGON_ARENA: grpc, AGON_CELLS: `${cells}`, AGON_DATA: join(folder, 'runner') }],
-    ['gateway', 'gateway', { AGON_PORT: `${gatewayPort}`, AGON_CELLS: '1', ...charts }],
-  ];
-  mkdirSync(join(folder, 'runner'), { recursive: true });
+  const operatorToken = data.operatorToken();
+  const runnerToken = data.runnerToken();
+  const settings = settingsOf(options, engines, ports.eventstore);
   if (options.runnerKey) copyFileSync(options.runnerKey, folderLayout(join(folder, 'runner')).runnerKey);
-  const runnerToken = DataFolder.beside(data).runnerToken();
-  const processes: Child[] = [];
-  for (const [name, process, more] of own) {
-    const health = await ports();
+  const processes: ClusterProcess[] = [];
+  for (const [name, process, more] of processesOf(options, chdb, ports)) {
+    const health = await ports.next();
     const told: Record<string, string> = { ...settings, ...more, AGON_HEALTH_PORT: `${health}` };
     if (process === 'runner') told.AGON_RUNNER_TOKEN = runnerToken;
     // The log's own process must not look for a log elsewhere.
     if (process === 'eventstore') delete told.AGON_STORE;
-    const child = new Child(name, process, health, told, join(folder, 'logs', `${name}.log`));
-    processes.push(child);
-    child.start();
+    processes.push(new ClusterProcess(name, process, health, told, join(folder, 'logs', `${name}.log`)));
   }
-  running.push(() => Promise.all(processes.map((child) => child.end())));
+  running.push(() => Promise.all(processes.map((child) => child.stop('SIGTERM', STOP_MS, 'SIGKILL'))));
   const status = () => Promise.all(processes.map(statusOf));
-  const cluster: Cluster = {
-    url: `http://127.0.0.1:${gatewayPort}`,
-    play: `127.0.0.1:${tablePort}`,
-    folder,
+  await untilReady(status, options);
+  return {
+    url: `http://127.0.0.1:${ports.gateway}`,
+    /** host:port of the endpoint for agents from outside. */
+    play: `127.0.0.1:${ports.play}`,
+    /** What all processes were told, for commands that shall speak to the same engines. */
     settings,
     operatorToken,
     processes,
-    kafka,
-    postgres,
     status,
-    stop,
     engines: [
       { name: 'Kafka', address: kafka.brokers.join(',') },
       { name: 'PostgreSQL', address: new URL(postgres.url).host },
@@ -261,36 +185,87 @@ async function launch(
       ...(chdb ? [{ name: 'ClickHouse', address: chdb.url }] : []),
       ...(chain ? [{ name: 'Chain', address: chain.url }] : []),
     ],
+    /** Ends Redis, with all that it knew, and starts another in its place. */
     restartRedis: async () => {
       await redis.stop();
       redis = await startRedis({ folder, port: redis.port, lasting: true }).then(kept(running));
     },
-    ready: async () => {
-      const endMs = performance.now() + READY_MS;
-      for (;;) {
-        options.signal?.throwIfAborted();
-        const found = await status();
-        if (found.every(({ ready }) => ready)) return;
-        if (performance.now() > endMs) throw notReady(found);
-        options.onStep?.(`${found.filter(({ ready }) => ready).length} of ${found.length} processes are ready`);
-        await sleep(BEAT_MS);
-      }
-    },
   };
-  await cluster.ready();
-  return cluster;
+}
+
+/** What all processes are told. */
+function settingsOf({ folder, storeUrl, settings }: ClusterOptions, engines: EnginesUp, eventstorePort: number) {
+  const { kafka, postgres, redis } = engines;
+  const log = DataFolder.beside(join(folder, 'log'));
+  const ownStore = `esdb://agon:${log.operatorToken()}@127.0.0.1:${eventstorePort}?tlsCAFile=${log.paths.eventstoreCert}`;
+  return {
+    AGON_STORE: storeUrl ?? ownStore,
+    KAFKA_BROKERS: kafka.brokers.join(','),
+    AGON_KAFKA_REPLICATION: `${kafka.brokers.length}`,
+    DATABASE_URL: postgres.url,
+    REDIS_URL: redis.url,
+    AGON_DATA: join(folder, 'data'),
+    ...settings,
+  };
+}
+
+/** Every process under its own name, and what it alone is told. */
+function processesOf(
+  options: ClusterOptions,
+  chdb: ChdbEngine | undefined,
+  ports: Awaited<ReturnType<typeof portsOf>>,
+) {
+  const { folder, cells = 2, standby = false, play = true, storeUrl } = options;
+  const charts: Record<string, string> = chdb ? { CLICKHOUSE_URL: chdb.url } : { AGON_ANALYTICS: 'false' };
+  const all: [name: string, process: string, settings: Record<string, string>, isWanted?: boolean][] = [
+    [
+      'eventstore',
+      'eventstore',
+      { AGON_DATA: join(folder, 'log'), AGON_EVENTSTORE_PORT: `${ports.eventstore}` },
+      storeUrl === undefined,
+    ],
+    ['relay', 'relay', {}],
+    ['relay-2', 'relay', {}, standby],
+    ['arena', 'arena', { AGON_GRPC_PORT: `${ports.grpc}` }],
+    ['play', 'play', { AGON_PLAY_PORT: `${ports.play}`, AGON_CELLS: '1' }, play],
+    ['wallet', 'wallet', {}],
+    ['payments', 'payments', {}],
+    ['projections-boards', 'projections', { AGON_VIEWS: 'leaderboards', AGON_DATABASE_POOL: '5' }],
+    ['projections-money', 'projections', { AGON_VIEWS: 'balances,payments', AGON_DATABASE_POOL: '5' }],
+    ['projections-matches', 'projections', { AGON_VIEWS: 'agents,matches,runners,accounts', AGON_DATABASE_POOL: '5' }],
+    ['analytics', 'analytics', { CLICKHOUSE_URL: chdb?.writerUrl ?? '' }, chdb !== undefined],
+    [
+      'runner',
+      'runner',
+      { AGON_ARENA: `127.0.0.1:${ports.grpc}`, AGON_CELLS: `${cells}`, AGON_DATA: join(folder, 'runner') },
+    ],
+    ['gateway', 'gateway', { AGON_PORT: `${ports.gateway}`, AGON_CELLS: '1', ...charts }],
+  ];
+  return all.filter(([, , , isWanted = true]) => isWanted);
+}
+
+async function untilReady(status: () => Promise<readonly ProcessStatus[]>, { signal, onStep }: ClusterOptions) {
+  for (const endMs = performance.now() + READY_MS; ; await sleep(BEAT_MS)) {
+    signal?.throwIfAborted();
+    const found = await status();
+    if (found.every(({ ready }) => ready)) return;
+    if (performance.now() > endMs) throw notReady(found);
+    onStep?.(`${found.filter(({ ready }) => ready).length} of ${found.length} processes are ready`);
+  }
 }
 
 /**
  * Ports that stay free until somebody listens on them, and while a process is away: below those that systems give to
  * connections that are made.
  */
-async function lastingPorts(): Promise<() => Promise<number>> {
-  let next = 12_000 + Math.floor(Math.random() * 18_000);
-  return async () => {
-    while (!(await isFree(next))) next += 1;
-    return next++;
+async function portsOf({ port = 0, playPort = 0 }: ClusterOptions) {
+  let candidate = 12_000 + Math.floor(Math.random() * 18_000);
+  const next = async () => {
+    while (!(await isFree(candidate))) candidate += 1;
+    return candidate++;
   };
+  const [gateway, play] = [port || (await next()), playPort || (await next())];
+  return { gateway, play, grpc: await next(), eventstore: await next(), next };
 }
 
 function notReady(found: readonly ProcessStatus[]): AgonError {
@@ -303,7 +278,7 @@ function notReady(found: readonly ProcessStatus[]): AgonError {
   return new AgonError('CLUSTER.NOT_READY', `Not ready after ${READY_MS / 1000} s: ${why.join(', ')}.`);
 }
 
-export async function statusOf({ name, health }: Pick<ClusterProcess, 'name' | 'health'>): Promise<ProcessStatus> {
+export async function statusOf({ name, health }: { name: string; health: string }): Promise<ProcessStatus> {
   try {
     const response = await fetch(`${health}/readyz`, { signal: AbortSignal.timeout(5_000) });
     const { parts } = (await response.json()) as { parts: PartStatus[] };
@@ -314,67 +289,36 @@ export async function statusOf({ name, health }: Pick<ClusterProcess, 'name' | '
   }
 }
 
-class Child implements ClusterProcess {
+/** One of Agon's processes. As whoever runs processes for a living would: what ends is started again. */
+class ClusterProcess extends Server {
+  /** Where it says how it is. */
   readonly health: string;
-  private child: ChildProcess | undefined;
-  private ending = false;
 
   constructor(
     readonly name: string,
-    private readonly process: string,
+    process: string,
     healthPort: number,
-    private readonly settings: Readonly<Record<string, string>>,
-    private readonly log: string,
+    settings: Readonly<Record<string, string>>,
+    log: string,
   ) {
+    super(() => spawnProcess(process, settings, log), AGAIN_MS);
     this.health = `http://127.0.0.1:${healthPort}`;
+    this.keep();
   }
+}
 
-  get pid(): number | undefined {
-    return this.runs ? this.child?.pid : undefined;
-  }
-
-  start(): void {
-    if (this.runs || this.ending) return;
-    const log = openSync(this.log, 'a');
-    // Its standard input ends with us, and so does it.
-    const main = compiled(import.meta.url, '../run/main.js');
-    const child = spawn(execPath, [...nodeFlags, main, '--with-stdin', this.process], {
-      env: { PATH: env.PATH, HOME: env.HOME, XDG_CACHE_HOME: env.XDG_CACHE_HOME, ...this.settings },
-      stdio: ['pipe', log, log],
-      detached: true,
-    });
-    closeSync(log);
-    child.on('error', () => {});
-    child.stdin?.on('error', () => {});
-    this.child = child;
-    // As whoever runs processes for a living would: what ends is started again.
-    child.once('exit', () => {
-      setTimeout(() => this.start(), AGAIN_MS).unref();
-    });
-  }
-
-  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-    if (!this.runs || !this.child) return;
-    const ended = once(this.child, 'exit');
-    this.child.kill(signal);
-    await ended;
-  }
-
-  /** For good. */
-  async end(): Promise<void> {
-    this.ending = true;
-    const { child } = this;
-    if (!this.runs || !child) return;
-    const ended = once(child, 'exit');
-    child.kill('SIGTERM');
-    await Promise.race([ended, sleep(STOP_MS, undefined, { ref: false })]);
-    if (this.runs) await this.kill('SIGKILL');
-  }
-
-  private get runs(): boolean {
-    const { child } = this;
-    return child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
-  }
+function spawnProcess(name: string, settings: Readonly<Record<string, string>>, logFile: string): ChildProcess {
+  const log = openSync(logFile, 'a');
+  // Its standard input ends with us, and so does it.
+  const main = compiled(import.meta.url, '../run/main.js');
+  const child = spawn(execPath, [...nodeFlags, main, '--with-stdin', name], {
+    env: { PATH: env.PATH, HOME: env.HOME, XDG_CACHE_HOME: env.XDG_CACHE_HOME, ...settings },
+    stdio: ['pipe', log, log],
+    detached: true,
+  });
+  closeSync(log);
+  child.stdin?.on('error', () => {});
+  return child;
 }
 
 /** What `agon cluster` writes down about the one that runs on a folder. */

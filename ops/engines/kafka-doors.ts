@@ -19,17 +19,10 @@ export interface SecuredKafka {
 }
 
 /** What a broker's settings and storage need for them. */
-export interface Doors {
-  readonly secured: SecuredKafka;
-  /** As Kafka names them in `listeners`, of the broker with this index. */
-  listeners(broker: number): readonly string[];
-  readonly protocols: string;
-  readonly settings: readonly string[];
-  readonly format: readonly string[];
-}
+export type Doors = Awaited<ReturnType<typeof makeDoors>>;
 
 /** Makes certificates, a user and free ports for this many brokers. Kafka takes keys and certificates as PEM. */
-export async function makeDoors(folder: string, brokers: number): Promise<Doors> {
+export async function makeDoors(folder: string, brokers: number) {
   mkdirSync(folder, { recursive: true });
   const file = (name: string) => join(folder, name);
   const nowMs = Date.now();
@@ -41,17 +34,19 @@ export async function makeDoors(folder: string, brokers: number): Promise<Doors>
   const [user, password] = ['agon', randomBytes(16).toString('base64url')];
   const plain = `org.apache.kafka.common.security.plain.PlainLoginModule required user_${user}="${password}";`;
   const scram = 'org.apache.kafka.common.security.scram.ScramLoginModule required;';
+  const secured: SecuredKafka = {
+    sasl: ports.map((port) => `127.0.0.1:${port.sasl}`),
+    mutual: ports.map((port) => `127.0.0.1:${port.mutual}`),
+    user,
+    password,
+    ca: file('broker.crt'),
+    cert: file('client.crt'),
+    key: file('client.key'),
+  };
   return {
-    secured: {
-      sasl: ports.map((port) => `127.0.0.1:${port.sasl}`),
-      mutual: ports.map((port) => `127.0.0.1:${port.mutual}`),
-      user,
-      password,
-      ca: file('broker.crt'),
-      cert: file('client.crt'),
-      key: file('client.key'),
-    },
-    listeners: (i) => [`USERS://127.0.0.1:${ports[i]?.sasl}`, `MUTUAL://127.0.0.1:${ports[i]?.mutual}`],
+    secured,
+    /** As Kafka names them in `listeners`, of the broker with this index. */
+    listeners: (i: number) => [`USERS://127.0.0.1:${ports[i]?.sasl}`, `MUTUAL://127.0.0.1:${ports[i]?.mutual}`],
     protocols: 'USERS:SASL_SSL,MUTUAL:SSL',
     settings: [
       'ssl.keystore.type=PEM',

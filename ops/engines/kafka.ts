@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import kafkajs from 'kafkajs';
 import { AgonError } from '../../services/kernel/index.js';
-import { type Doors, makeDoors, type SecuredKafka } from './kafka-doors.js';
+import { type Doors, makeDoors } from './kafka-doors.js';
 import { freePort, Server } from './server.js';
 import { cached, whyMissing } from './tools.js';
 
@@ -30,25 +30,7 @@ export function whyNoKafka(): string | undefined {
   return major >= JAVA_MIN ? undefined : `Kafka needs Java ${JAVA_MIN} or newer; ops/engines/kafka.sh installs it`;
 }
 
-interface KafkaNode {
-  readonly id: number;
-  readonly address: string;
-  /** As a crash would: at once, and nothing is written down. */
-  kill(): Promise<void>;
-  /** Starts it again on the same ports and files; resolves when the process runs, not when it serves. */
-  restart(): void;
-}
-
-export interface Kafka {
-  /** host:port of every broker. */
-  readonly brokers: readonly string[];
-  readonly nodes: readonly KafkaNode[];
-  /** Its doors with TLS, if it was asked for them. */
-  readonly secured?: SecuredKafka;
-  /** Resolves when this many brokers are in the cluster and it has a controller. */
-  ready(brokers?: number): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Kafka = Awaited<ReturnType<typeof launch>>;
 
 /**
  * Starts Apache Kafka in KRaft mode, every node broker and controller in one, on free ports of loopback. The nodes end
@@ -73,7 +55,7 @@ export async function startKafka(options: { folder: string; brokers?: 1 | 3; sec
   }
 }
 
-async function launch(folder: string, count: number, secured: boolean): Promise<Kafka> {
+async function launch(folder: string, count: number, secured: boolean) {
   const ports: { client: number; controller: number }[] = [];
   for (let i = 0; i < count; i++) ports.push({ client: await freePort(), controller: await freePort() });
   const voters = ports.map(({ controller }, i) => `${i + 1}@127.0.0.1:${controller}`).join(',');
@@ -88,9 +70,12 @@ async function launch(folder: string, count: number, secured: boolean): Promise<
   );
   const brokers = nodes.map(({ address }) => address);
   return {
+    /** host:port of every broker. */
     brokers,
     nodes,
-    ...(doors ? { secured: doors.secured } : {}),
+    /** Its doors with TLS, if it was asked for them. */
+    secured: doors?.secured,
+    /** Resolves when this many brokers are in the cluster and it has a controller. */
     ready: async (wanted = count) => {
       await ready(brokers, wanted, nodes);
       for (const node of nodes) node.keep();
@@ -147,18 +132,10 @@ async function format(place: Place, clusterId: string): Promise<void> {
   mkdirSync(place.folder, { recursive: true });
   const file = join(place.folder, 'server.properties');
   writeFileSync(file, settings(place));
+  const users = place.doors?.format ?? [];
+  const args = java('kafka.tools.StorageTool', 'format', `--cluster-id=${clusterId}`, '-c', file, ...users);
   try {
-    await promisify(execFile)(
-      'java',
-      java(
-        'kafka.tools.StorageTool',
-        'format',
-        `--cluster-id=${clusterId}`,
-        '-c',
-        file,
-        ...(place.doors?.format ?? []),
-      ),
-    );
+    await promisify(execFile)('java', args);
   } catch (error) {
     throw new AgonError('KAFKA.FAILED', `Kafka's storage could not be made: ${(error as Error).message}`);
   }
@@ -174,22 +151,17 @@ const GUARD = [
   'wait $child; kill $watch',
 ].join('\n');
 
-class Node implements KafkaNode {
+class Node extends Server {
   readonly id: number;
   readonly address: string;
-  private readonly server: Server;
   private readonly log: string;
 
   constructor({ id, client, folder }: Place) {
+    const log = join(folder, 'kafka.log');
+    super(() => spawnNode(log, java('kafka.Kafka', join(folder, 'server.properties'))));
     this.id = id;
     this.address = `127.0.0.1:${client}`;
-    this.log = join(folder, 'kafka.log');
-    const args = java('kafka.Kafka', join(folder, 'server.properties'));
-    this.server = new Server(() => this.launch(args));
-  }
-
-  get running(): boolean {
-    return this.server.running;
+    this.log = log;
   }
 
   /** The end of what it said last, for errors. */
@@ -197,24 +169,17 @@ class Node implements KafkaNode {
     return readFileSync(this.log, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
   }
 
-  keep(): void {
-    this.server.keep();
+  /** As a crash would: at once, and nothing is written down. It is away until it is started again. */
+  override kill(): Promise<void> {
+    return this.stop();
   }
+}
 
-  kill(): Promise<void> {
-    return this.server.stop();
-  }
-
-  restart(): void {
-    this.server.restart();
-  }
-
-  private launch(args: readonly string[]): ChildProcess {
-    const log = openSync(this.log, 'a');
-    const child = spawn('bash', ['-c', GUARD, 'kafka', ...args], { stdio: ['ignore', log, log, 'pipe'] });
-    closeSync(log);
-    return child;
-  }
+function spawnNode(logFile: string, args: readonly string[]): ChildProcess {
+  const log = openSync(logFile, 'a');
+  const child = spawn('bash', ['-c', GUARD, 'kafka', ...args], { stdio: ['ignore', log, log, 'pipe'] });
+  closeSync(log);
+  return child;
 }
 
 async function ready(brokers: readonly string[], wanted: number, nodes: readonly Node[]): Promise<void> {

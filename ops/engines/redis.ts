@@ -7,15 +7,6 @@ import { freePort, Server, tied } from './server.js';
 
 const READY_MS = 30_000;
 
-export interface RunningRedis {
-  readonly url: string;
-  readonly port: number;
-  readonly pid: number;
-  /** A connection of its own; the caller ends it. */
-  connect(): Redis;
-  stop(): Promise<void>;
-}
-
 /** Why no Redis can be started here; undefined when one can. */
 export const whyNoRedis = (): string | undefined =>
   spawnSync('redis-server', ['--version']).status === 0
@@ -32,7 +23,7 @@ interface RedisOptions {
 }
 
 /** A Redis on loopback that keeps nothing on disk: all of it can be built again. */
-export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
+export async function startRedis(options: RedisOptions) {
   const dir = join(options.folder, 'redis');
   mkdirSync(dir, { recursive: true });
   const port = options.port ?? (await freePort());
@@ -40,11 +31,6 @@ export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
   if (options.databases !== undefined) settings.push('--databases', `${options.databases}`);
   const command = tied('redis-server', settings);
   const server = new Server(() => spawn(...command, { stdio: 'ignore' }));
-  const connect = () => {
-    const redis = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50, maxRetriesPerRequest: null });
-    // Said by every command that fails; an error event that nobody hears would end the process.
-    return redis.on('error', () => {});
-  };
   const first = new Redis({ port, host: '127.0.0.1', lazyConnect: true, retryStrategy: () => null });
   first.on('error', () => {});
   try {
@@ -59,13 +45,5 @@ export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
     first.disconnect();
   }
   if (options.lasting) server.keep();
-  return {
-    url: `redis://127.0.0.1:${port}`,
-    port,
-    get pid() {
-      return server.pid;
-    },
-    connect,
-    stop: () => server.stop(),
-  };
+  return { url: `redis://127.0.0.1:${port}`, port, stop: () => server.stop() };
 }

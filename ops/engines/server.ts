@@ -1,8 +1,7 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AgonError } from '../../services/kernel/index.js';
 
 const BEAT_MS = 50;
 const AGAIN_MS = 500;
@@ -17,7 +16,10 @@ export class Server {
   private stopping = false;
   private kept = false;
 
-  constructor(private readonly launch: () => ChildProcess) {
+  constructor(
+    private readonly launch: () => ChildProcess,
+    private readonly againMs = AGAIN_MS,
+  ) {
     this.child = this.launched();
   }
 
@@ -53,6 +55,14 @@ export class Server {
     if (!this.running) this.child = this.launched();
   }
 
+  /** As a crash would: whether it is started again is as it was. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    if (!this.running) return;
+    const ended = once(this.child, 'exit');
+    this.child.kill(signal);
+    await ended;
+  }
+
   /** Whoever does not end by the first signal in time ends by the second. */
   async stop(signal: NodeJS.Signals = 'SIGTERM', patienceMs?: number, last?: NodeJS.Signals): Promise<void> {
     this.stopping = true;
@@ -69,7 +79,7 @@ export class Server {
     // One that could not even be spawned is noticed by whoever waits for it to be ready.
     child.on('error', () => {});
     child.once('exit', () => {
-      setTimeout(() => this.kept && !this.stopping && this.restart(), AGAIN_MS).unref();
+      setTimeout(() => this.kept && !this.stopping && this.restart(), this.againMs).unref();
     });
     return child;
   }
@@ -91,10 +101,9 @@ export async function isFree(port: number): Promise<boolean> {
 }
 
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new AgonError('NET.NO_PORT', 'No free port was found.');
-  return address.port;
+  return port;
 }

@@ -1,40 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DataSource } from 'typeorm';
-import type { Artifacts, Clock, Command, EventStore, Handled, Ids } from '../../services/kernel/index.js';
+import type { EventStore } from '../../services/kernel/index.js';
 import { Host, type HostOptions } from '../../services/runtime/host.js';
 import type { Config } from '../../services/runtime/settings.js';
-import type { PartStatus } from '../../services/runtime/status.js';
 import { writeSide } from '../../services/runtime/write-side.js';
-import type { Sandbox } from '../stripe-sandbox/server.js';
 import { EmbeddedEngines, type EmbeddedOptions, OwnClickHouse } from './embedded.js';
 import { embeddedParts, embeddedServers } from './parts.js';
 
 /** The whole arena in one process. */
-export interface Arena {
-  readonly config: Config;
-  readonly store: EventStore;
-  readonly database: DataSource;
-  /** The same, as those see it who answer callers. */
-  readonly reads: DataSource;
-  readonly artifacts: Artifacts;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  execute(command: Command): Promise<Handled>;
-  status(): Promise<readonly PartStatus[]>;
-  /** Resolves when everything that reacts to events has seen all of them, and nothing new came of it. */
-  settled(): Promise<void>;
-  /** Starts what listens; resolves with the address of the gateway. */
-  listen(): Promise<string>;
-  /** Where it can be reached, once it listens. */
-  readonly addresses: Host['addresses'];
-  /** Who takes real money here, in words. */
-  readonly payments: string;
-  /** The stand-in for Stripe, if it was asked for. */
-  readonly sandbox: Sandbox | undefined;
-  /** Where ClickHouse answers, once it does. */
-  analyticsAddress(): Promise<string | undefined>;
-  stop(): Promise<void>;
-}
+export type Arena = Awaited<ReturnType<typeof arenaOf>>;
 
 export interface ArenaOptions extends EmbeddedOptions, Pick<HostOptions, 'clock' | 'ids' | 'onStep'> {}
 
@@ -51,8 +24,8 @@ export async function startArena(config: Config, { sandbox, ...options }: ArenaO
   }
 }
 
-async function arenaOf(host: Host<EmbeddedEngines>): Promise<Arena> {
-  const { config, engines, clock, ids } = host;
+async function arenaOf(host: Host<EmbeddedEngines>) {
+  const { config, engines, clock, ids, addresses } = host;
   const [store, database, reads, artifacts, provider, { execute }] = await Promise.all([
     engines.log(),
     engines.database(),
@@ -65,20 +38,26 @@ async function arenaOf(host: Host<EmbeddedEngines>): Promise<Arena> {
     config,
     store,
     database,
+    /** The same, as those see it who answer callers. */
     reads,
     artifacts,
     clock,
     ids,
     execute,
     status: () => host.status(),
+    /** Resolves when everything that reacts to events has seen all of them, and nothing new came of it. */
     settled: () => untilSettled(host, store),
+    /** Starts what listens; resolves with the address of the gateway. */
     listen: async () => {
       await host.start(embeddedServers(config));
       return host.url();
     },
-    addresses: host.addresses,
+    addresses,
+    /** The stand-in for Stripe, if it was asked for. */
     sandbox: engines.sandbox,
+    /** Who takes real money here, in words. */
     payments: provider?.title ?? 'play credits only: there is no key for Stripe',
+    /** Where ClickHouse answers, once it does. */
     analyticsAddress: async () => {
       const server = await engines.clickhouse();
       if (!(server instanceof OwnClickHouse)) return undefined;

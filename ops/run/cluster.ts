@@ -1,11 +1,8 @@
 import type { Redis } from 'ioredis';
 import pg from 'pg';
-import { openDatabase, openReads } from '../../projections/sinks/database.js';
 import { RedisBoards } from '../../projections/sinks/redis.js';
 import { views } from '../../projections/views.js';
-import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { PostgresCheckpoints } from '../../services/adapters/bus/checkpoints.js';
-import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { KafkaBus } from '../../services/adapters/bus/kafka.js';
 import { KafkaClient, type KafkaOptions } from '../../services/adapters/bus/kafka-client.js';
 import { KafkaDeadLetters } from '../../services/adapters/bus/kafka-letters.js';
@@ -16,23 +13,21 @@ import { MemoryChannel, RedisChannel } from '../../services/adapters/channel.js'
 import { RedisLease } from '../../services/adapters/lease.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { RedisLimits } from '../../services/adapters/limits/redis.js';
-import { FileVault } from '../../services/adapters/vault/file.js';
 import { AgonError, randomIds } from '../../services/kernel/index.js';
 import { DataFolder } from '../../services/runtime/data-folder.js';
 import type { Channel, ClickHouseServer, Engines, MakeBus, Relay, Rows } from '../../services/runtime/engines.js';
 import { addDeadLetterGauge, addDiskGauges, addLogGauges } from '../../services/runtime/gauges.js';
-import type { Host } from '../../services/runtime/host.js';
 import type { Config } from '../../services/runtime/settings.js';
 import { clickHouseNamed } from './embedded.js';
-import { openLog } from './log.js';
 import { stripeProviderOf } from './payments.js';
 import { patientRedis, redisOf } from './redis.js';
+import { SharedEngines } from './shared.js';
 
 /** A member that has died keeps its group waiting for so long; short enough for people, long enough for a busy machine. */
 const SESSION_MS = 10_000;
 
 /** How every process gets to Kafka. */
-export function kafkaOf(config: Config): KafkaOptions {
+function kafkaOf(config: Config): KafkaOptions {
   const { kafkaBrokers, kafkaPrefix, kafkaPartitions: partitions, kafkaReplication: replication } = config;
   const brokers = kafkaBrokers.length > 0 ? kafkaBrokers : missing('KAFKA_BROKERS', 'host:port of brokers of Kafka');
   const security = securityOf(config, brokers);
@@ -45,9 +40,7 @@ function missing(setting: string, what: string): never {
 }
 
 /** The engines of a cluster: what one process of it sees of what all of them share. */
-export class ClusterEngines implements Engines {
-  constructor(private readonly host: Host) {}
-
+export class ClusterEngines extends SharedEngines implements Engines {
   folder(): Promise<DataFolder> {
     const { config, metrics } = this.host;
     return this.host.engine('data folder', async () => {
@@ -61,40 +54,15 @@ export class ClusterEngines implements Engines {
     const { config, metrics } = this.host;
     return this.host.engine('log', async () => {
       if (!config.storeUrl) missing('AGON_STORE', 'a log that all processes reach, as esdb://...');
-      const store = await openLog(config);
-      addLogGauges(metrics, store);
-      return {
-        value: store,
-        ready: async () => `at position ${await store.lastPosition()}`,
-        stop: () => store.close(),
-      };
-    });
-  }
-
-  database() {
-    const { databasePool: pool } = this.host.config;
-    return this.host.engine('database', async () => {
-      const database = await openDatabase(this.databaseUrl(), { pool });
-      const ready = async () => {
-        const [{ version }] = await database.query('SELECT version()');
-        return `${version}`.split(' ').slice(0, 2).join(' ');
-      };
-      return { value: database, ready, stop: () => database.destroy() };
-    });
-  }
-
-  reads() {
-    const { databasePool: pool } = this.host.config;
-    return this.host.engine('reads', async () => {
-      await this.database();
-      const reads = await openReads(this.databaseUrl(), { pool });
-      return { value: reads, stop: () => reads.destroy() };
+      const log = await this.openLog();
+      addLogGauges(metrics, log.value);
+      return log;
     });
   }
 
   checkpoints() {
     return this.host.engine('checkpoints', async () => {
-      const connectionString = this.databaseUrl();
+      const connectionString = await this.databaseUrl();
       const pool = new pg.Pool({ connectionString, max: 2, connectionTimeoutMillis: 5_000, application_name: 'agon' });
       const checkpoints = new PostgresCheckpoints(pool);
       await checkpoints.load('any').catch(async (error: unknown) => {
@@ -115,15 +83,6 @@ export class ClusterEngines implements Engines {
   async bus(): Promise<MakeBus> {
     const options = await this.kafka();
     return (checkpoints) => new KafkaBus(options, checkpoints, this.host.onRetry);
-  }
-
-  async tail(): Promise<MakeBus> {
-    const store = await this.log();
-    return (checkpoints) => new EmbeddedBus(store, checkpoints, this.host.onRetry);
-  }
-
-  async artifacts() {
-    return new FileArtifacts((await this.folder()).paths.artifacts);
   }
 
   async boards() {
@@ -192,11 +151,6 @@ export class ClusterEngines implements Engines {
     });
   }
 
-  async vault() {
-    const { people, peopleKeys } = (await this.folder()).paths;
-    return new FileVault({ people, keys: peopleKeys });
-  }
-
   relay(): Promise<Relay> {
     const { host } = this;
     return host.engine('relay to Kafka', async () => {
@@ -230,7 +184,7 @@ export class ClusterEngines implements Engines {
     return this.host.config.redisUrl ?? missing('REDIS_URL', 'a Redis, as redis://...');
   }
 
-  private databaseUrl(): string {
+  protected async databaseUrl(): Promise<string> {
     return this.host.config.databaseUrl?.reveal() ?? missing('DATABASE_URL', 'a PostgreSQL, as postgres://...');
   }
 }

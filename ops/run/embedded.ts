@@ -1,16 +1,12 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { type HotBoards, MemoryBoards } from '../../projections/leaderboards/hot.js';
-import { openDatabase, openReads } from '../../projections/sinks/database.js';
 import { RedisBoards } from '../../projections/sinks/redis.js';
-import { FileArtifacts } from '../../services/adapters/artifacts.js';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { PolicyDeadLetters } from '../../services/adapters/bus/dead-letters.js';
-import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
 import { MemoryChannel } from '../../services/adapters/channel.js';
 import { MemoryLease } from '../../services/adapters/lease.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { RedisLimits } from '../../services/adapters/limits/redis.js';
-import { FileVault } from '../../services/adapters/vault/file.js';
 import {
   AgonError,
   asAgonError,
@@ -27,9 +23,10 @@ import type { Host } from '../../services/runtime/host.js';
 import { ChdbEngine } from '../engines/chdb.js';
 import { startPostgres } from '../engines/postgres.js';
 import { type Sandbox, startStripeSandbox } from '../stripe-sandbox/server.js';
-import { logName, openLog } from './log.js';
+import { logName } from './log.js';
 import { type SandboxChoice, sandboxProvider, stripeProviderOf } from './payments.js';
 import { redisOf } from './redis.js';
+import { SharedEngines } from './shared.js';
 
 export interface EmbeddedOptions {
   /** Payments by the stand-in for Stripe. */
@@ -37,15 +34,17 @@ export interface EmbeddedOptions {
 }
 
 /** The engines of one process with a folder of its own: everything is in it, or a child of this process. */
-export class EmbeddedEngines implements Engines {
+export class EmbeddedEngines extends SharedEngines implements Engines {
   /** The stand-in for Stripe, if it was asked for and is open. */
   sandbox: Sandbox | undefined;
   private readonly leases = new Map<string, Lease>();
 
   constructor(
-    private readonly host: Host,
+    host: Host,
     private readonly options: EmbeddedOptions = {},
-  ) {}
+  ) {
+    super(host);
+  }
 
   folder(): Promise<DataFolder> {
     const { config, metrics } = this.host;
@@ -60,35 +59,10 @@ export class EmbeddedEngines implements Engines {
     const { config, metrics } = this.host;
     return this.host.engine('log', async () => {
       const folder = await this.folder();
-      const store = await openLog(config);
+      const log = await this.openLog();
       folder.derivesFrom(logName(config));
-      addLogGauges(metrics, store, folder.paths.log);
-      return {
-        value: store,
-        ready: async () => `at position ${await store.lastPosition()}`,
-        stop: () => store.close(),
-      };
-    });
-  }
-
-  database() {
-    const { databasePool: pool } = this.host.config;
-    return this.host.engine('database', async () => {
-      const database = await openDatabase(await this.databaseUrl(), { pool });
-      const ready = async () => {
-        const [{ version }] = await database.query('SELECT version()');
-        return `${version}`.split(' ').slice(0, 2).join(' ');
-      };
-      return { value: database, ready, stop: () => database.destroy() };
-    });
-  }
-
-  reads() {
-    const { databasePool: pool } = this.host.config;
-    return this.host.engine('reads', async () => {
-      await this.database();
-      const reads = await openReads(await this.databaseUrl(), { pool });
-      return { value: reads, stop: () => reads.destroy() };
+      addLogGauges(metrics, log.value, folder.paths.log);
+      return log;
     });
   }
 
@@ -104,15 +78,6 @@ export class EmbeddedEngines implements Engines {
 
   bus(): Promise<MakeBus> {
     return this.tail();
-  }
-
-  async tail(): Promise<MakeBus> {
-    const store = await this.log();
-    return (checkpoints) => new EmbeddedBus(store, checkpoints, this.host.onRetry);
-  }
-
-  async artifacts() {
-    return new FileArtifacts((await this.folder()).paths.artifacts);
   }
 
   boards(): Promise<HotBoards> {
@@ -193,17 +158,12 @@ export class EmbeddedEngines implements Engines {
     });
   }
 
-  async vault() {
-    const { people, peopleKeys } = (await this.folder()).paths;
-    return new FileVault({ people, keys: peopleKeys });
-  }
-
   async relay(): Promise<never> {
     throw new AgonError('CONFIG.INVALID', 'An arena in one process has no bus to publish to.');
   }
 
   /** The PostgreSQL that was named, or one of this folder. */
-  private databaseUrl(): Promise<string> {
+  protected databaseUrl(): Promise<string> {
     return this.host.engine('postgres', async () => {
       const named = this.host.config.databaseUrl?.reveal();
       if (named !== undefined) return { value: named };

@@ -49,6 +49,8 @@ export async function playLadder(arena: Arena, options: LadderOptions): Promise<
   if (missing.length > 0) {
     const seats = await seedHouse(arena, seed, matches);
     const tables = tablesOf(seats, games);
+    const { rakeBps, disputeWindowHours } = arena.config;
+    const disputeWindowMs = disputeWindowHours * 3_600_000;
     let done = matches - missing.length;
     for (const i of missing) {
       while (!signal?.aborted && i - done >= IN_FLIGHT_MAX) {
@@ -58,7 +60,9 @@ export async function playLadder(arena: Arena, options: LadderOptions): Promise<
       }
       if (signal?.aborted) return;
       const { game, table } = tables[i % tables.length] as (typeof tables)[number];
-      await arena.execute(propose(arena, stake, seed, i, game, table));
+      const players = table.map(({ games: _games, ...seat }) => ({ ...seat, runtime: 'javascript' as const }));
+      const terms = { matchId: matchId(seed, i), game, seed: `${seed}/${i}`, ...stake, rakeBps, disputeWindowMs };
+      await arena.execute(new ProposeMatch({ ...terms, seats: players }, meta(arena, seed, 'match', i)));
     }
   }
   let movedMs = performance.now();
@@ -100,21 +104,6 @@ const beat = () => new Promise((resolve) => setTimeout(resolve, 20));
 const meta = (arena: Arena, ...name: (string | number)[]) =>
   newMeta(SYSTEM, { id: derivedId('ladder', ...name), clock: arena.clock });
 
-function propose(
-  arena: Arena,
-  stake: Stake,
-  seed: string,
-  i: number,
-  game: string,
-  table: readonly HouseSeat[],
-): ProposeMatch {
-  const seats = table.map(({ games: _games, ...seat }) => ({ ...seat, runtime: 'javascript' as const }));
-  const { rakeBps, disputeWindowHours } = arena.config;
-  const disputeWindowMs = disputeWindowHours * 3_600_000;
-  const terms = { matchId: matchId(seed, i), game, seed: `${seed}/${i}`, ...stake };
-  return new ProposeMatch({ ...terms, seats, rakeBps, disputeWindowMs }, meta(arena, seed, 'match', i));
-}
-
 async function ended(arena: Arena, seed: string, matches: number): Promise<number> {
   const { settled, voided } = await ladderResult(arena, seed, matches);
   return settled + voided;
@@ -124,9 +113,10 @@ async function seedHouse(arena: Arena, seed: string, matches: number): Promise<H
   const seats: HouseSeat[] = [];
   const grantCents = (BigInt(Math.max(matches, 1000)) * STAKE_CENTS).toString();
   for (const [accountId, stable] of Object.entries(houseStables)) {
-    await once(() =>
-      arena.execute(new RegisterOwner({ accountId, displayName: stable.displayName }, meta(arena, 'owner', accountId))),
-    );
+    const owner = { accountId, displayName: stable.displayName };
+    await arena.execute(new RegisterOwner(owner, meta(arena, 'owner', accountId))).catch((error: unknown) => {
+      if (!isAgonError(error, 'ACCOUNTS.TAKEN')) throw error;
+    });
     const grant = { accountId, amountCents: grantCents, currency: 'PLAY', reason: 'house stake' };
     await arena.execute(new GrantCredits(grant, meta(arena, 'grant', seed, accountId, grantCents)));
     for (const name of stable.agents) seats.push(await seedAgent(arena, accountId, name));
@@ -171,12 +161,4 @@ function tablesOf(
         return { game, table: [...pair, ...others].slice(0, gameNamed(game).seats.max) };
       }),
   );
-}
-
-async function once(work: () => Promise<unknown>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!isAgonError(error, 'ACCOUNTS.TAKEN')) throw error;
-  }
 }

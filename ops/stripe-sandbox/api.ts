@@ -69,7 +69,7 @@ interface ApiRequest {
   readonly origin: string;
 }
 
-interface Deps {
+export interface Deps {
   readonly books: Books;
   readonly emit: Emit;
   readonly happen: Happenings;

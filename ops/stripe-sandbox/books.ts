@@ -11,7 +11,7 @@ export interface Thing {
 }
 
 /** An answer that the same key gets again. */
-export interface CachedAnswer {
+interface CachedAnswer {
   /** Method, path and parameters of the first request with the key. */
   readonly request: string;
   readonly status: number;

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AgonError, type Clock, type Ids, randomIds, systemClock } from '../../services/kernel/index.js';
-import { ApiError, answer, formOf } from './api.js';
+import { ApiError, answer, type Deps, formOf } from './api.js';
 import { Books, type Thing } from './books.js';
 import { chance, dispatcherOf, KIND, type Mischief, type WebhookDispatcher } from './deliver.js';
 import { type Happenings, happeningsOf, Impossible } from './happenings.js';
@@ -85,10 +85,7 @@ export async function startStripeSandbox(options: SandboxOptions): Promise<Sandb
   };
 }
 
-interface Service {
-  readonly books: Books;
-  readonly emit: (type: string, object: Thing) => void;
-  readonly happen: Happenings;
+interface Service extends Deps {
   readonly options: SandboxOptions;
 }
 
