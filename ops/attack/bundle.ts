@@ -2,7 +2,7 @@ import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import { bundleCode } from '../../sandbox-runner/index.js';
-import { type Packed, tarOf, zipOf } from './archives.js';
+import { type ArchiveEntry, tarOf, zipOf } from './archives.js';
 import type { Attack } from './attack.js';
 import { attemptOf, python, writesOutside } from './common.js';
 import type { Facts } from './world.js';
@@ -42,8 +42,8 @@ function archives({ entry, reader, weigher }: Script): Attack[] {
     stopped: ['refused'],
     ...rest,
   });
-  const idle: Packed = { name: entry, content: reader };
-  const heavy: Packed = { name: entry, content: weigher };
+  const idle: ArchiveEntry = { name: entry, content: reader };
+  const heavy: ArchiveEntry = { name: entry, content: weigher };
   const big = Buffer.alloc(2e7);
   const zipped = (path: (facts: Facts) => string) => (facts: Facts) =>
     zipOf([idle, { name: path(facts), content: 'x' }]);

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { bootCode, type Runtime } from '../../sandbox-runner/index.js';
-import { type Attack, type Seen, sourceOf } from './attack.js';
+import { type Attack, type Evidence, sourceOf } from './attack.js';
 import { unpackCarelessly } from './bundle.js';
 import type { World } from './world.js';
 
 const controlMs = 40_000;
 
 interface Naive {
-  ask(): Promise<Seen>;
+  ask(): Promise<Evidence>;
   end(): void;
 }
 
@@ -72,7 +72,7 @@ function naiveHost(runtime: Runtime, code: (folder: string) => object, world: Wo
       let answer = await call('boot', { ...order, seed: 'control', words, replyBytes: 2 ** 30 });
       if (answer.startsWith('R')) answer = await call('init', world.facts);
       if (answer.startsWith('R')) answer = await call('act', world.facts);
-      const seen: Pick<Seen, 'reply' | 'fault'> = answer.startsWith('R')
+      const seen: Pick<Evidence, 'reply' | 'fault'> = answer.startsWith('R')
         ? { reply: JSON.parse(answer.slice(1)) }
         : { fault: { rule: 'ended', detail: `${answer} ${log}`.slice(0, 300) } };
       return {
@@ -101,7 +101,7 @@ function carelessCode(attack: Attack, world: World, folder: string): object {
 }
 
 /** Plays the attack without a sandbox. */
-export async function control(runtime: Runtime, attack: Attack, world: World): Promise<Seen> {
+export async function control(runtime: Runtime, attack: Attack, world: World): Promise<Evidence> {
   const { neighbour: source } = attack;
   const neighbour = source === undefined ? undefined : naiveHost(runtime, () => ({ source }), world);
   const agent = naiveHost(runtime, (folder) => carelessCode(attack, world, folder), world);
