@@ -32,15 +32,14 @@ export function analytics(options: BenchOptions): Promise<Report> {
         'chdb, wide table alone': () => bare.round('table'),
       };
       const compared = await compare(contenders, options, {
-        chdb: ['feed', 'chdb'],
-        wideTable: ['feed', 'chdb, wide table alone'],
+        ratios: { chdb: ['feed', 'chdb'], wideTable: ['feed', 'chdb, wide table alone'] },
+        targets: { chdb: 0.7 },
       });
       await bare.stop();
       const times = await raceCharts(engine, store, scaled(options, ROWS, 20), options);
       const slower = Object.entries(times).filter(([, { clickhouseMs, postgresMs }]) => clickhouseMs > postgresMs);
       return {
         ...compared,
-        targets: { chdb: 0.7 },
         times,
         notes: [
           `chdb: the same batches of ${thousands(BATCH)} into the same tables, with the views that fill them.`,

@@ -58,19 +58,13 @@ export async function play(options: BenchOptions): Promise<Report> {
       'play, one at a time': () => ours.run(moves / 10, 1, 'connect-four', agents),
     };
     const compared = await compare(contenders, options, {
-      play: ['play', 'echo'],
-      playOne: ['play, one at a time', 'echo, one at a time'],
-    });
-    const crowd = await crowded(options);
-    return {
-      ...compared,
+      ratios: { play: ['play', 'echo'], playOne: ['play, one at a time', 'echo, one at a time'] },
       targets: { play: 0.5 },
-      notes: [
-        `Moves a second, ${IN_FLIGHT} matches at a time over two streams, against messages of ${ECHO_BYTES} bytes there and ` +
-          'back, as many at a time over one. Notes that are ready at the same moment share a message.',
-        crowd,
-      ],
-    };
+    });
+    const note =
+      `Moves a second, ${IN_FLIGHT} matches at a time over two streams, against messages of ${ECHO_BYTES} bytes there and ` +
+      'back, as many at a time over one. Notes that are ready at the same moment share a message.';
+    return { ...compared, notes: [note, await crowded(options)] };
   } finally {
     stopping.abort();
     await Promise.allSettled(playing);

@@ -21,7 +21,7 @@ export function replay(options: BenchOptions): Promise<Report> {
       const ours = PAGES.map((page) => [by(page), () => folding.round(`${page}`)] as const);
       const contenders = { ...Object.fromEntries(ours), jsonParse: () => parsing.round() };
       const against = Object.fromEntries(PAGES.map((page) => [by(page), [by(page), 'jsonParse'] as const]));
-      const { results, ratios } = await compare(contenders, options, against);
+      const { results, ratios } = await compare(contenders, options, { ratios: against });
       const speed = (page: number) => results[by(page)]?.median ?? 0;
       const best = PAGES.reduce((a, b) => (speed(b) > speed(a) ? b : a));
       return {

@@ -35,26 +35,41 @@ export async function perSecond(count: number, work: () => Promise<unknown>): Pr
   return (count / (performance.now() - startedMs)) * 1000;
 }
 
-/** Measures the contenders, and divides some by others: the ratios, by name, of one contender to another. */
+interface Comparison extends Partial<Pick<Report, 'targets' | 'notes'>> {
+  /** By name, which contender is divided by which. */
+  readonly ratios: Readonly<Record<string, readonly [ours: string, baseline: string]>>;
+}
+
+/** Measures the contenders, and divides some by others. */
 export async function compare(
   contenders: Contenders,
   options: BenchOptions,
-  ratios: Readonly<Record<string, readonly [ours: string, baseline: string]>>,
-): Promise<Pick<Report, 'results' | 'ratios'>> {
+  { ratios, targets = {}, notes = [] }: Comparison,
+): Promise<Report> {
   const measured = await race(contenders, options);
   return {
     results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
     ratios: Object.fromEntries(Object.entries(ratios).map(([name, of]) => [name, ratio(measured, ...of)])),
+    targets,
+    notes,
   };
 }
 
-/** One report of several. */
-export const merged = (reports: readonly Report[]): Report => ({
-  results: Object.assign({}, ...reports.map(({ results }) => results)),
-  ratios: Object.assign({}, ...reports.map(({ ratios }) => ratios)),
-  targets: Object.assign({}, ...reports.map(({ targets }) => targets)),
-  notes: reports.flatMap(({ notes }) => notes),
-});
+type Bench = (options: BenchOptions) => Promise<Report>;
+
+/** One report of several, taken one after the other. */
+export const inTurn =
+  (...benches: readonly Bench[]): Bench =>
+  async (options) => {
+    const reports: Report[] = [];
+    for (const bench of benches) reports.push(await bench(options));
+    return {
+      results: Object.assign({}, ...reports.map(({ results }) => results)),
+      ratios: Object.assign({}, ...reports.map(({ ratios }) => ratios)),
+      targets: Object.assign({}, ...reports.map(({ targets }) => targets)),
+      notes: reports.flatMap(({ notes }) => notes),
+    };
+  };
 
 /** The level that such a share of these does not exceed. */
 export function quantile(values: readonly number[], share: number): string {

@@ -47,7 +47,7 @@ export async function settle(options: BenchOptions): Promise<Report> {
         postgres: () => transferAll(url, perLane),
       };
       const ratios = { append: ['settle', 'append'], postgres: ['settle', 'postgres'] } as const;
-      return { ...(await compare(contenders, options, ratios)), targets: { append: 0.4, postgres: 3 }, notes };
+      return compare(contenders, options, { ratios, targets: { append: 0.4, postgres: 3 }, notes });
     },
     { connectionsMax: IN_FLIGHT + 8 },
   );

@@ -33,6 +33,15 @@ export async function withFolder<T>(use: (folder: string) => Promise<T>): Promis
   }
 }
 
+/** Lends something that is closed afterwards. */
+export async function closing<T extends { close(): Promise<unknown> }, Result>(
+  opening: Promise<T>,
+  use: (opened: T) => Promise<Result>,
+): Promise<Result> {
+  const opened = await opening;
+  return use(opened).finally(() => opened.close());
+}
+
 /** Lends a PostgreSQL server of its own, the same way, and its folder. */
 export function withPostgres<T>(
   use: (url: string, folder: string) => Promise<T>,
