@@ -21,6 +21,7 @@ import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import type { EventStore } from '../../services/kernel/index.js';
 import { startKafka } from '../engines/kafka.js';
 import { withPostgres } from '../harness/folders.js';
+import { pagesOfLog } from '../harness/write-side.js';
 import { withHistory, writeHistory } from './history.js';
 import { type BenchOptions, compare, delaysOf, perSecond, type Report, thousands } from './rounds.js';
 
@@ -90,15 +91,13 @@ async function relayed(arena: KafkaOptions, store: EventStore, sink: PostgresSin
 async function bare(arena: KafkaOptions, store: EventStore, count: number): Promise<number> {
   const topics = arena.topics as Topics;
   const batches: { topic: string; messages: ReturnType<typeof encodeEvent>[] }[][] = [];
-  for (let after = 0; after < count; ) {
-    const page = await store.readAll({ after, limit: BATCH_EVENTS });
+  for await (const page of pagesOfLog(store, 0, BATCH_EVENTS)) {
     const byTopic = new Map<string, ReturnType<typeof encodeEvent>[]>();
     for (const event of page) {
       const topic = topics.of(event.stream);
       byTopic.set(topic, [...(byTopic.get(topic) ?? []), encodeEvent(event, '/bench')]);
     }
     batches.push([...byTopic].map(([topic, messages]) => ({ topic, messages })));
-    after = page.at(-1)?.position ?? count;
   }
   await prepared(arena);
   const client = new kafkajs.Kafka({ brokers: [...arena.brokers], logLevel: kafkajs.logLevel.NOTHING });

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { createHandle, invariant, newMeta, SYSTEM, seededIds } from '../../services/kernel/index.js';
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
-import { createDatabase, withFolder, withPostgres } from '../harness/folders.js';
+import { closing, createDatabase, withFolder, withPostgres } from '../harness/folders.js';
 import { commandNamed, contextOf } from '../harness/write-side.js';
 import { type Acknowledged, checks, digestOf, indexEqualsLog, readLog, type Scene, type Witnessed } from './checks.js';
 import { endWithin, startChild, tell } from './children.js';
@@ -86,24 +86,16 @@ async function writeAndKill(args: readonly string[], random: Random, witnessed: 
   return how === 'SIGKILL' ? '' : `the writer ended with ${how} after ${count} acknowledgements: ${writer.errors}`;
 }
 
-async function check(
-  scene: Omit<Scene, 'store' | 'log'>,
-): Promise<{ events: number; digest: string; faults: string[] }> {
-  const store = await LmdbEventStore.open(scene.folder);
-  try {
+const check = (scene: Omit<Scene, 'store' | 'log'>) =>
+  closing(LmdbEventStore.open(scene.folder), async (store) => {
     const log = await readLog(store);
     const faults: string[] = [];
     for (const holds of checks) {
-      const found = await holds({ ...scene, store, log }).catch((error: unknown) => [
-        `${holds.name}: ${String(error)}`,
-      ]);
+      const found = await holds({ ...scene, store, log }).catch((error) => [`${holds.name}: ${String(error)}`]);
       faults.push(...found.slice(0, FAULTS_SHOWN));
     }
     return { events: log.length, digest: digestOf(await readLog(store)), faults };
-  } finally {
-    await store.close();
-  }
-}
+  });
 
 /** Damages copies of the closed folder, which has this digest: every damage once, mostly to the log. */
 async function tear(

@@ -5,10 +5,11 @@ import {
   type EventStore,
   type Handle,
   type Handled,
+  pagesOf,
   type RecordedEvent,
 } from '../../services/kernel/index.js';
 import { verifyStore } from '../cli/verify.js';
-import { commandNamed, contextOf } from '../harness/write-side.js';
+import { commandNamed, contextOf, pagesOfLog } from '../harness/write-side.js';
 import type { Sent } from './workload.js';
 
 /** What the store promised: these events, here, for good. */
@@ -53,12 +54,11 @@ export const checks: readonly Check[] = [
 
 export async function readLog(store: EventStore): Promise<RecordedEvent[]> {
   const log: RecordedEvent[] = [];
-  for (;;) {
-    const page = await store.readAll({ after: log.length });
-    if (page.length === 0) return log;
+  for await (const page of pagesOfLog(store)) {
     log.push(...page);
     await sleep(0);
   }
+  return log;
 }
 
 /** One text for a whole log: two logs with the same digest hold the same events. */
@@ -95,21 +95,21 @@ export async function chainsHold({ store }: Pick<Scene, 'store'>): Promise<strin
   return verified ? [] : [`The log does not hold: ${fault?.message}`];
 }
 
-export async function indexEqualsLog({ store, log }: Pick<Scene, 'store' | 'log'>): Promise<string[]> {
-  const faults: string[] = [];
-  const streams = new Map<string, RecordedEvent[]>();
+export function streamsIn<Event extends { readonly stream: string }>(log: readonly Event[]): Map<string, Event[]> {
+  const streams = new Map<string, Event[]>();
   for (const event of log) {
     const events = streams.get(event.stream) ?? [];
     streams.set(event.stream, events);
     events.push(event);
   }
-  for (const [stream, expected] of streams) {
+  return streams;
+}
+
+export async function indexEqualsLog({ store, log }: Pick<Scene, 'store' | 'log'>): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [stream, expected] of streamsIn(log)) {
     const events: RecordedEvent[] = [];
-    for (;;) {
-      const page = await store.readStream(stream, { fromRevision: events.length });
-      if (page.length === 0) break;
-      events.push(...page);
-    }
+    for await (const page of pagesOf(store, stream)) events.push(...page);
     const same = events.length === expected.length && events.every((event, i) => event.id === expected[i]?.id);
     if (!same) faults.push(`The index of ${stream} gives ${events.length} events, the log ${expected.length}.`);
     const head = await store.head(stream);
