@@ -11,15 +11,8 @@ import type { Facts } from './world.js';
 const up = '../'.repeat(20);
 const below = (path: string): string => up + path.slice(1);
 
-interface Script {
-  readonly entry: string;
-  /** An agent that finds what is in a file beside it. */
-  readonly reader: string;
-  /** An agent that succeeds where a file beside it has 20 million bytes. */
-  readonly weigher: string;
-}
-
-const scripts: Readonly<Record<'javascript' | 'python', Script>> = {
+/** An agent that finds what is in a file beside it, and one that succeeds where that has 20 million bytes. */
+const scripts = {
   javascript: {
     // Whatever the folders above it say of their modules.
     entry: 'main.cjs',
@@ -34,7 +27,7 @@ const scripts: Readonly<Record<'javascript' | 'python', Script>> = {
 };
 
 /** Whatever such an archive would do, it is refused before there is an agent at all. */
-function archives({ entry, reader, weigher }: Script): Attack[] {
+function archives({ entry, reader, weigher }: (typeof scripts)['javascript' | 'python']): Attack[] {
   const refused = (packs: Readonly<Record<string, (facts: Facts) => Buffer>>, rest: Partial<Attack> = {}) =>
     Object.entries(packs).map(
       ([name, pack]): Attack => ({

@@ -36,10 +36,6 @@ const benches: Readonly<Record<string, readonly [(options: BenchOptions) => Prom
   ],
 };
 
-interface Options extends Pick<BenchOptions, 'rounds' | 'quick'> {
-  readonly json: boolean;
-}
-
 const program = newProgram('bench', 'It exits 1 when a ratio does not reach its target, but for --quick.');
 for (const [name, [bench, about]] of Object.entries(benches)) {
   program
@@ -48,7 +44,7 @@ for (const [name, [bench, about]] of Object.entries(benches)) {
     .option('--json', 'one line of JSON on stdout; progress goes to stderr', false)
     .option('--rounds <n>', 'measured rounds, interleaved; at least 5', wholeNumber(ROUNDS.least), ROUNDS.usual)
     .option('--quick', 'a fraction of the events: shows that it runs, not how fast', false)
-    .action(async ({ json, rounds, quick }: Options) => {
+    .action(async ({ json, rounds, quick }: Pick<BenchOptions, 'rounds' | 'quick'> & { readonly json: boolean }) => {
       const report = await bench({ rounds, quick, progress: (line) => stderr.write(`${line}\n`) });
       const { results, ratios, targets, times, notes } = report;
       const missed = missedIn(report);

@@ -18,6 +18,8 @@ interface Port {
   readonly containerPort?: number;
 }
 
+type Probe = { readonly httpGet?: { readonly path: string; readonly port: string } };
+
 interface Container {
   readonly image: string;
   readonly args?: readonly string[];
@@ -31,10 +33,6 @@ interface Container {
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
   readonly livenessProbe?: Probe;
   readonly readinessProbe?: Probe;
-}
-
-interface Probe {
-  readonly httpGet?: { readonly path: string; readonly port: string };
 }
 
 interface Pod {
