@@ -9,7 +9,7 @@ import {
   type RecordedEvent,
 } from '../../services/kernel/index.js';
 import { verifyStore } from '../cli/verify.js';
-import { commandNamed, contextOf, pagesOfLog } from '../harness/write-side.js';
+import { commandNamed, contextOf, pagesOfLog, streamsIn } from '../harness/write-side.js';
 import type { Sent } from './workload.js';
 
 /** What the store promised: these events, here, for good. */
@@ -93,16 +93,6 @@ async function nothingAcknowledgedIsLost({ log, witnessed }: Scene): Promise<str
 export async function chainsHold({ store }: Pick<Scene, 'store'>): Promise<string[]> {
   const { verified, fault } = await verifyStore(store);
   return verified ? [] : [`The log does not hold: ${fault?.message}`];
-}
-
-export function streamsIn<Event extends { readonly stream: string }>(log: readonly Event[]): Map<string, Event[]> {
-  const streams = new Map<string, Event[]>();
-  for (const event of log) {
-    const events = streams.get(event.stream) ?? [];
-    streams.set(event.stream, events);
-    events.push(event);
-  }
-  return streams;
 }
 
 export async function indexEqualsLog({ store, log }: Pick<Scene, 'store' | 'log'>): Promise<string[]> {

@@ -5,7 +5,8 @@ import { type ArenaEvent, isAuthentic } from '../../services/arena/index.js';
 import type { DomainEvent, RecordedEvent } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
 import { closing } from '../harness/folders.js';
-import { chainsHold, readLog, streamsIn } from './checks.js';
+import { streamsIn } from '../harness/write-side.js';
+import { chainsHold, readLog } from './checks.js';
 
 export interface Outcomes {
   readonly settled: number;

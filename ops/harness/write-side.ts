@@ -70,6 +70,17 @@ export async function* pagesOfLog(
   }
 }
 
+/** A log's events by their streams. */
+export function streamsIn<Event extends { readonly stream: string }>(log: readonly Event[]): Map<string, Event[]> {
+  const streams = new Map<string, Event[]>();
+  for (const event of log) {
+    const events = streams.get(event.stream) ?? [];
+    streams.set(event.stream, events);
+    events.push(event);
+  }
+  return streams;
+}
+
 type Around = (command: Command, carryOut: () => Promise<Handled>) => Promise<Handled>;
 
 /** The write side of an arena: the log in its folder, every command, and the policies that follow. */
