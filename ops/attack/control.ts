@@ -87,7 +87,6 @@ function naiveHost(runtime: Runtime, code: (folder: string) => object, world: Wo
   };
 }
 
-/** Plays the attack without a sandbox. */
 export async function control(runtime: Runtime, attack: Attack, world: World): Promise<Evidence> {
   const { neighbour: source } = attack;
   const neighbour = source === undefined ? undefined : naiveHost(runtime, () => ({ source }), world);

@@ -110,7 +110,6 @@ export async function createWorld(secret: string) {
   };
 }
 
-/** A server that tells the secret to whoever connects. */
 const telling = (secret: string, onHeard: () => void, at: object): Promise<Server> => {
   const server = createServer((socket) => socket.on('error', () => {}).end(secret, onHeard));
   return new Promise((resolve, reject) => server.once('error', reject).listen(at, () => resolve(server)));

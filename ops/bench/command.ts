@@ -67,6 +67,5 @@ async function sealedBy(commands: readonly (readonly Command[])[]): Promise<Seal
   return streams;
 }
 
-/** A log of its own for one run. */
 export const withStore = (use: (store: EventStore) => Promise<number>): Promise<number> =>
   withFolder((folder) => closing(LmdbEventStore.open(folder), use));

@@ -28,7 +28,6 @@ export interface BenchOptions {
 /** A part of a number for a quick run, and all of it otherwise. */
 export const scaled = ({ quick }: BenchOptions, count: number, share = 10): number => (quick ? count / share : count);
 
-/** How many a second: so many, divided by how long the work took. */
 export async function perSecond(count: number, work: () => Promise<unknown>): Promise<number> {
   const startedMs = performance.now();
   await work();
@@ -40,7 +39,6 @@ interface Comparison extends Partial<Pick<Report, 'targets' | 'notes'>> {
   readonly ratios: Readonly<Record<string, readonly [ours: string, baseline: string]>>;
 }
 
-/** Measures the contenders, and divides some by others. */
 export async function compare(
   contenders: Contenders,
   options: BenchOptions,
@@ -71,7 +69,6 @@ export const inTurn =
     };
   };
 
-/** The level that such a share of these does not exceed. */
 export function quantile(values: readonly number[], share: number): string {
   const sorted = [...values].sort((a, b) => a - b);
   return (sorted[Math.floor(share * (sorted.length - 1))] ?? 0).toFixed(1);
@@ -124,11 +121,9 @@ function median(sorted: readonly number[]): number {
   return (low + high) / 2;
 }
 
-/** The ratios that did not reach their targets. */
 export const missedIn = ({ ratios, targets }: Report): string[] =>
   Object.entries(targets).flatMap(([name, target]) => ((ratios[name] ?? 0) >= target ? [] : [name]));
 
-/** The report as a person reads it. */
 export function tableOf(bench: string, report: Report): string {
   const rows = Object.entries(report.results).map(([name, { median, min, max }]) => [
     name,

@@ -10,10 +10,10 @@ import {
 } from '../../services/kernel/index.js';
 import { verifyStore } from '../cli/verify.js';
 import { commandNamed, contextOf, pagesOfLog, streamsIn } from '../harness/write-side.js';
-import type { Sent } from './workload.js';
+import type { SentCommand } from './workload.js';
 
 /** What the store promised: these events, here, for good. */
-export interface Acknowledged {
+export interface Acknowledgement {
   readonly commandId: string;
   readonly stream: string;
   /** Of the command's last event. */
@@ -23,9 +23,9 @@ export interface Acknowledged {
 }
 
 /** What came through a pipe before its writer was killed. */
-export interface Witnessed {
-  readonly sent: Map<string, Sent>;
-  readonly acknowledged: Map<string, Acknowledged>;
+export interface Testimony {
+  readonly sent: Map<string, SentCommand>;
+  readonly acknowledged: Map<string, Acknowledgement>;
 }
 
 export interface Scene {
@@ -33,7 +33,7 @@ export interface Scene {
   readonly store: EventStore;
   /** The whole log, as the reopened store gives it. */
   readonly log: readonly RecordedEvent[];
-  readonly witnessed: Witnessed;
+  readonly witnessed: Testimony;
   /** Where the writer's projections were, if it had any. */
   readonly databaseUrl?: string | undefined;
 }
@@ -114,7 +114,7 @@ async function projectionsEqualRebuild({ log, databaseUrl }: Scene): Promise<str
   return compareWithRebuild(log, databaseUrl);
 }
 
-function again(handle: Handle, { type, data, meta }: Sent): Promise<Handled> {
+function again(handle: Handle, { type, data, meta }: SentCommand): Promise<Handled> {
   const command = commandNamed(type, data, meta);
   return handle(contextOf(command), command);
 }

@@ -18,7 +18,7 @@ export function seededRandom(...parts: readonly (string | number)[]): Random {
 export const between = (random: Random, min: number, max: number) => min + Math.floor(random() * (max - min + 1));
 
 /** A command as it travels from the writer to the one who checks. */
-export interface Sent {
+export interface SentCommand {
   readonly type: string;
   readonly data: unknown;
   readonly meta: CommandMeta;
@@ -28,7 +28,7 @@ const ACCOUNTS = 24;
 const TURNS_MAX = 40;
 
 type Events = Promise<readonly { readonly type: string }[]>;
-type Send = (sent: Sent) => Events;
+type Send = (sent: SentCommand) => Events;
 type Give = (type: string, data: unknown) => Events;
 
 /** One errand of one writer: a few commands that build on each other, single events and long appends mixed. */

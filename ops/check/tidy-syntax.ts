@@ -139,7 +139,6 @@ export const pureContexts = (contexts: ReadonlySet<string>): SyntaxRule =>
     return reached && `a context is pure, and this reaches for ${reached}`;
   });
 
-/** What of the world a node is about, if anything. */
 function reachedBy(source: Source, node: ts.Node): string | undefined {
   if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) {
     const specifier = node.moduleSpecifier && ts.isStringLiteral(node.moduleSpecifier) ? node.moduleSpecifier.text : '';

@@ -53,7 +53,6 @@ export function withPostgres<T>(
   });
 }
 
-/** Carries out one statement, on a connection of its own. */
 export async function runSql(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
