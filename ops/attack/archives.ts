@@ -1,7 +1,7 @@
 import { crc32, deflateRawSync } from 'node:zlib';
 
 /** Archives as no honest tool would write them. Every field that a reader might believe can be set to a lie. */
-export interface Packed {
+export interface ArchiveEntry {
   readonly name: string;
   readonly content?: string | Buffer;
   /** Of a tar: the letter of its type, and where a link leads. */
@@ -20,7 +20,7 @@ export interface Packed {
 
 const tarBlockBytes = 512;
 
-export function tarOf(entries: readonly Packed[], end = Buffer.alloc(2 * tarBlockBytes)): Buffer {
+export function tarOf(entries: readonly ArchiveEntry[], end = Buffer.alloc(2 * tarBlockBytes)): Buffer {
   const blocks = entries.map(({ name, content = '', type = '0', linkTo = '', bytes }) => {
     const data = Buffer.from(content);
     const header = Buffer.alloc(tarBlockBytes);
@@ -45,14 +45,14 @@ export function tarOf(entries: readonly Packed[], end = Buffer.alloc(2 * tarBloc
 }
 
 /** A name for the next entry, in the way of pax; longer than a header has room for, or holding anything at all. */
-export function longName(name: string, key = 'path'): Packed {
+export function longName(name: string, key = 'path'): ArchiveEntry {
   const text = ` ${key}=${name}\n`;
   let length = text.length + 1;
   while (`${length}`.length + text.length !== length) length += 1;
   return { name: 'long', type: 'x', content: `${length}${text}` };
 }
 
-export function zipOf(entries: readonly Packed[], prefix = Buffer.alloc(0)): Buffer {
+export function zipOf(entries: readonly ArchiveEntry[], prefix = Buffer.alloc(0)): Buffer {
   const local: Buffer[] = [prefix];
   const list: Buffer[] = [];
   let at = prefix.length;

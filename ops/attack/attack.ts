@@ -12,7 +12,7 @@ import { asAgonError } from '../../services/kernel/index.js';
 import type { Facts, World } from './world.js';
 
 /** What a host can see of an agent that was asked once. */
-export interface Seen {
+export interface Evidence {
   readonly reply?: unknown;
   readonly fault?: { readonly rule: FaultRule | 'ended' | 'refused'; readonly detail: string };
   /** As far as it has arrived: what is printed takes another way than what is answered. */
@@ -41,7 +41,7 @@ export interface Attack {
   /** How long after the agent's end to look. */
   readonly afterMs?: number;
   /** Whether the attacker got what it wanted; by default, whether it says so or shows the host's secret. */
-  readonly worked?: (seen: Seen, world: World) => boolean;
+  readonly worked?: (seen: Evidence, world: World) => boolean;
 }
 
 export interface Result {
@@ -65,7 +65,7 @@ const limits: Partial<Limits> = {
 const saysSo = (reply: unknown): boolean =>
   typeof reply === 'object' && reply !== null && 'worked' in reply && reply.worked === true;
 
-export function worked(attack: Attack, seen: Seen, world: World): boolean {
+export function worked(attack: Attack, seen: Evidence, world: World): boolean {
   if (attack.match) return (seen.reply as { winner?: unknown } | undefined)?.winner === 0;
   if (attack.worked) return attack.worked(seen, world);
   return saysSo(seen.reply) || JSON.stringify([seen.reply ?? null, seen.log]).includes(world.secret);
@@ -75,7 +75,7 @@ export const sourceOf = ({ source }: Attack, { facts }: World): string =>
   typeof source === 'string' ? source : source(facts);
 
 /** The code as it is submitted, or what was seen when it was refused. */
-function codeOf(attack: Attack, world: World): string | Seen {
+function codeOf(attack: Attack, world: World): string | Evidence {
   if (!attack.archive) return sourceOf(attack, world);
   try {
     return archivedAgent(attack.archive.pack(world.facts)).source;
@@ -86,7 +86,7 @@ function codeOf(attack: Attack, world: World): string | Seen {
 }
 
 /** Plays the attack in a sandbox: start, one question, end. */
-export async function strike(driver: Driver, attack: Attack, world: World): Promise<Seen> {
+export async function strike(driver: Driver, attack: Attack, world: World): Promise<Evidence> {
   const inForce = limitsFrom({ ...limits, ...attack.limits });
   const allowed = allowanceOf(inForce, driver.meter);
   const load = async (source: string, seat: number) => {
@@ -117,7 +117,7 @@ export async function strike(driver: Driver, attack: Attack, world: World): Prom
   }
 }
 
-export function judge(driver: string, attack: Attack, got: boolean, seen: Seen): Result {
+export function judge(driver: string, attack: Attack, got: boolean, seen: Evidence): Result {
   const told = seen.fault ? `${seen.fault.rule}: ${seen.fault.detail}` : JSON.stringify(seen.reply);
   const result = { driver, attack: attack.name, detail: told.slice(0, 200) };
   if (got) return { ...result, verdict: 'ESCAPED' };

@@ -2,7 +2,7 @@ import { linkSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import { bundleCode } from '../../sandbox-runner/index.js';
-import { type Packed, tarOf, zipOf } from './archives.js';
+import { type ArchiveEntry, tarOf, zipOf } from './archives.js';
 import type { Attack } from './attack.js';
 import { attemptOf, python, writesOutside } from './common.js';
 import type { Facts } from './world.js';
@@ -11,15 +11,8 @@ import type { Facts } from './world.js';
 const up = '../'.repeat(20);
 const below = (path: string): string => up + path.slice(1);
 
-interface Script {
-  readonly entry: string;
-  /** An agent that finds what is in a file beside it. */
-  readonly reader: string;
-  /** An agent that succeeds where a file beside it has 20 million bytes. */
-  readonly weigher: string;
-}
-
-const scripts: Readonly<Record<'javascript' | 'python', Script>> = {
+/** An agent that finds what is in a file beside it, and one that succeeds where that has 20 million bytes. */
+const scripts = {
   javascript: {
     // Whatever the folders above it say of their modules.
     entry: 'main.cjs',
@@ -34,48 +27,41 @@ const scripts: Readonly<Record<'javascript' | 'python', Script>> = {
 };
 
 /** Whatever such an archive would do, it is refused before there is an agent at all. */
-function archives({ entry, reader, weigher }: Script): Attack[] {
-  const brought = (name: string, pack: (facts: Facts) => Buffer, rest: Partial<Attack> = {}): Attack => ({
-    name: `a bundle: ${name}`,
-    source: '',
-    archive: { entry, pack },
-    stopped: ['refused'],
-    ...rest,
-  });
-  const idle: Packed = { name: entry, content: reader };
-  const heavy: Packed = { name: entry, content: weigher };
-  const big = Buffer.alloc(2e7);
-  const zipped = (path: (facts: Facts) => string) => (facts: Facts) =>
-    zipOf([idle, { name: path(facts), content: 'x' }]);
+function archives({ entry, reader, weigher }: (typeof scripts)['javascript' | 'python']): Attack[] {
+  const refused = (packs: Readonly<Record<string, (facts: Facts) => Buffer>>, rest: Partial<Attack> = {}) =>
+    Object.entries(packs).map(
+      ([name, pack]): Attack => ({
+        name: `a bundle: ${name}`,
+        source: '',
+        archive: { entry, pack },
+        stopped: ['refused'],
+        ...rest,
+      }),
+    );
+  const idle: ArchiveEntry = { name: entry, content: reader };
+  const heavy: ArchiveEntry = { name: entry, content: weigher };
+  const big: ArchiveEntry = { name: 'big', content: Buffer.alloc(2e7) };
+  const taken = (name: string): ArchiveEntry => ({ name, content: 'x' });
+  const out = (linkTo: string): ArchiveEntry => ({ name: 'out', type: '2', linkTo });
+  const found = (type: string, linkTo: string): ArchiveEntry => ({ name: 'found', type, linkTo });
   return [
-    brought(
-      'zip-slip',
-      zipped(({ outsideFile }) => below(outsideFile)),
+    ...refused(
+      {
+        'zip-slip': ({ outsideFile }) => zipOf([idle, taken(below(outsideFile))]),
+        'zip-slip by an absolute name': ({ outsideFile }) => zipOf([idle, taken(outsideFile)]),
+        'tar-slip': ({ outsideFile }) => tarOf([idle, { name: below(outsideFile) }]),
+        'writing through a symlink': ({ outsideFile }) => tarOf([idle, out(dirname(outsideFile)), taken('out/taken')]),
+      },
       writesOutside,
     ),
-    brought(
-      'zip-slip by an absolute name',
-      zipped(({ outsideFile }) => outsideFile),
-      writesOutside,
-    ),
-    brought('tar-slip', ({ outsideFile }) => tarOf([idle, { name: below(outsideFile) }]), writesOutside),
-    brought(
-      'writing through a symlink',
-      ({ outsideFile }) =>
-        tarOf([idle, { name: 'out', type: '2', linkTo: dirname(outsideFile) }, { name: 'out/taken', content: 'x' }]),
-      writesOutside,
-    ),
-    brought('reading through a symlink', ({ secretFile }) =>
-      tarOf([idle, { name: 'found', type: '2', linkTo: secretFile }]),
-    ),
-    brought('reading through a symlink of a zip', ({ secretFile }) =>
-      zipOf([idle, { name: 'found', mode: 0o120777, content: secretFile }]),
-    ),
-    brought('reading through a hard link', ({ secretFile }) =>
-      tarOf([idle, { name: 'found', type: '1', linkTo: secretFile }]),
-    ),
-    brought('a bomb', () => zipOf([heavy, { name: 'big', content: big }])),
-    brought('a bomb that says it is small', () => zipOf([heavy, { name: 'big', content: big, bytes: 9 }])),
+    ...refused({
+      'reading through a symlink': ({ secretFile }) => tarOf([idle, found('2', secretFile)]),
+      'reading through a symlink of a zip': ({ secretFile }) =>
+        zipOf([idle, { name: 'found', mode: 0o120777, content: secretFile }]),
+      'reading through a hard link': ({ secretFile }) => tarOf([idle, found('1', secretFile)]),
+      'a bomb': () => zipOf([heavy, big]),
+      'a bomb that says it is small': () => zipOf([heavy, { ...big, bytes: 9 }]),
+    }),
   ];
 }
 
@@ -90,33 +76,24 @@ const bundled = (
   ...rest,
 });
 
-const imported = (from: (facts: Facts) => string) => (facts: Facts) => ({
-  'main.js': `import found from '${from(facts)}'; export const act = () => ({ worked: false, found });`,
-});
+const hostModule = ({ moduleFolder }: Facts): string => join(moduleFolder, 'host_secret.mjs');
+const placesOfModules: Readonly<Record<string, (facts: Facts) => string>> = {
+  'import of a file of the host': hostModule,
+  'import of a file of the host, with dots': (facts) => below(hostModule(facts)),
+  'import of a file of the host, with dots after a folder': (facts) => `./lib/${below(hostModule(facts))}`,
+  'import of a file of the host, by URL': (facts) => `file://${hostModule(facts)}`,
+};
 const later = (from: string) => () => ({
   'main.js': `${attemptOf(`return (await import(${from})).default;`)}\nexport { act };`,
 });
-const hostModule = ({ moduleFolder }: Facts): string => join(moduleFolder, 'host_secret.mjs');
-const unloaded: Partial<Attack> = { stopped: ['crash', 'syntax_error'] };
 
 /** Files of the host that could be code, by every way of naming them that Node's loader follows. */
 const imports: readonly Attack[] = [
-  bundled('import of a file of the host', imported(hostModule), unloaded),
-  bundled(
-    'import of a file of the host, with dots',
-    imported((facts) => below(hostModule(facts))),
-    unloaded,
-  ),
-  bundled(
-    'import of a file of the host, with dots after a folder',
-    imported((facts) => `./lib/${below(hostModule(facts))}`),
-    unloaded,
-  ),
-  bundled(
-    'import of a file of the host, by URL',
-    imported((facts) => `file://${hostModule(facts)}`),
-    unloaded,
-  ),
+  ...Object.entries(placesOfModules).map(([name, from]) => {
+    const main = (facts: Facts) =>
+      `import found from '${from(facts)}'; export const act = () => ({ worked: false, found });`;
+    return bundled(name, (facts) => ({ 'main.js': main(facts) }), { stopped: ['crash', 'syntax_error'] });
+  }),
   bundled('import() of a file of the host', later('o.moduleFolder + "/host_secret.mjs"')),
   bundled('import() of a file of the host, with dots', later(`"${up}" + o.moduleFolder + "/host_secret.mjs"`)),
   bundled('import() of code in a URL', later('"data:text/javascript,export default " + JSON.stringify(o.mark)'), {

@@ -7,15 +7,27 @@ export const writesOutside: Rest = { worked: (_, world) => world.taken() };
 export const signalsUs: Rest = { worked: (_, world) => world.heard('signal'), afterMs: 50, alone: true };
 export const busyTooLong: Rest = { limits: { turnMs: 200 }, stopped: ['timeout'] };
 export const idleTooLong: Rest = { limits: { turnMs: 100, stallMs: 300 }, stopped: ['timeout'] };
+/** What it is after does not exist on every machine. */
+export const ifThere: Rest = { optional: true };
+export const outOfMemory: Rest = { stopped: ['out_of_memory'] };
+export const floods: Rest = { stopped: ['flood'] };
+export const forges: Rest = { stopped: ['forged_reply'] };
 export const hugeReply = (bytes: number): Rest => ({
   stopped: ['reply_too_large'],
   worked: ({ reply }) => typeof reply === 'string' && reply.length === bytes,
 });
 
-/** Makes attacks of a language: each by a name and the body of what it attempts. */
+/** What is attempted, by name: a body, and what is particular about it. */
+type Attempts = Readonly<Record<string, string | readonly [body: string, rest: Rest]>>;
+
+/** Makes attacks of a language. */
 export const attacksIn =
   (language: (body: string) => string) =>
-  (name: string, body: string, rest: Rest = {}): Attack => ({ name, source: language(body), ...rest });
+  (attempts: Attempts): Attack[] =>
+    Object.entries(attempts).map(([name, attempt]) => {
+      const [body, rest] = typeof attempt === 'string' ? [attempt] : attempt;
+      return { name, source: language(body), ...rest };
+    });
 
 /** Places of the host that tell something, and those that do something. */
 const told = `/proc/self/environ /proc/kallsyms /proc/keys /proc/cmdline /proc/interrupts /proc/timer_list /proc/1/cmdline
@@ -24,13 +36,16 @@ const told = `/proc/self/environ /proc/kallsyms /proc/keys /proc/cmdline /proc/i
 const done = '/proc/self/mem /proc/sysrq-trigger /proc/sys/vm/drop_caches /proc/sys/kernel/core_pattern';
 
 /** They are opened and closed, nothing is written to them. `O_` and the flag is what the language calls the mode. */
-export const probesBy = (
-  attack: ReturnType<typeof attacksIn>,
+export function probesBy(
+  attacks: ReturnType<typeof attacksIn>,
   open: (path: string, flag: string) => string,
-): Attack[] => [
-  ...told.split(/\s+/).map((path) => attack(`opening ${path}`, open(path, 'O_RDONLY'), { optional: true })),
-  ...done.split(/\s+/).map((path) => attack(`opening for writing ${path}`, open(path, 'O_WRONLY'), { optional: true })),
-];
+): Attack[] {
+  const reads = told.split(/\s+/).map((path) => [`opening ${path}`, [open(path, 'O_RDONLY'), ifThere]] as const);
+  const writes = done
+    .split(/\s+/)
+    .map((path) => [`opening for writing ${path}`, [open(path, 'O_WRONLY'), ifThere]] as const);
+  return attacks(Object.fromEntries([...reads, ...writes]));
+}
 
 /** Actions that look like verdicts. */
 const forgeries = [

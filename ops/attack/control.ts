@@ -4,23 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { bootCode, type Runtime } from '../../sandbox-runner/index.js';
-import { type Attack, type Seen, sourceOf } from './attack.js';
+import { type Attack, type Evidence, sourceOf } from './attack.js';
 import { unpackCarelessly } from './bundle.js';
 import type { World } from './world.js';
 
 const controlMs = 40_000;
-
-interface Naive {
-  ask(): Promise<Seen>;
-  end(): void;
-}
 
 /**
  * A host without any sandbox, as careless as hosts used to be: the agent is a plain child with the host's rights,
  * environment and an open file of the host, and whatever it writes anywhere in the form of an answer is believed. The
  * attacks bound themselves, so that one that succeeds here does no harm.
  */
-function naiveHost(runtime: Runtime, code: (folder: string) => object, world: World): Naive {
+function naiveHost(runtime: Runtime, code: (folder: string) => object, world: World) {
   const [program = '', ...args] = runtime.command;
   const folder = mkdtempSync(join(tmpdir(), 'agon-control-'));
   const order = code(folder);
@@ -45,13 +40,12 @@ function naiveHost(runtime: Runtime, code: (folder: string) => object, world: Wo
     for (const line of lines) if (/^\S+ [A-Z]/.test(line)) hear(line.slice(line.indexOf(' ') + 1));
   };
   replies.on('data', listen);
-  child.stdout?.on('data', (chunk: Buffer) => {
-    log = (log + chunk.toString()).slice(0, 100_000);
-    if (chunk.length < 1_000) listen(chunk);
-  });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    log = (log + chunk.toString()).slice(0, 100_000);
-  });
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => {
+      log = (log + chunk.toString()).slice(0, 100_000);
+      if (stream === child.stdout && chunk.length < 1_000) listen(chunk);
+    });
+  }
   const ended = new Promise<string>((resolve) => {
     // Not `close`: what an orphan holds open would keep us waiting for it.
     child.once('exit', () => setTimeout(() => resolve('ended'), 50));
@@ -67,12 +61,12 @@ function naiveHost(runtime: Runtime, code: (folder: string) => object, world: Wo
   };
 
   return {
-    async ask() {
+    async ask(): Promise<Evidence> {
       const words = [1, 2, 3, 4];
       let answer = await call('boot', { ...order, seed: 'control', words, replyBytes: 2 ** 30 });
       if (answer.startsWith('R')) answer = await call('init', world.facts);
       if (answer.startsWith('R')) answer = await call('act', world.facts);
-      const seen: Pick<Seen, 'reply' | 'fault'> = answer.startsWith('R')
+      const seen: Pick<Evidence, 'reply' | 'fault'> = answer.startsWith('R')
         ? { reply: JSON.parse(answer.slice(1)) }
         : { fault: { rule: 'ended', detail: `${answer} ${log}`.slice(0, 300) } };
       return {
@@ -93,18 +87,15 @@ function naiveHost(runtime: Runtime, code: (folder: string) => object, world: Wo
   };
 }
 
-function carelessCode(attack: Attack, world: World, folder: string): object {
-  if (!attack.archive) return bootCode(sourceOf(attack, world));
-  const { entry, pack } = attack.archive;
-  unpackCarelessly(pack(world.facts), join(folder, 'agent'));
-  return { bundle: { entry, files: {} } };
-}
-
-/** Plays the attack without a sandbox. */
-export async function control(runtime: Runtime, attack: Attack, world: World): Promise<Seen> {
+export async function control(runtime: Runtime, attack: Attack, world: World): Promise<Evidence> {
   const { neighbour: source } = attack;
   const neighbour = source === undefined ? undefined : naiveHost(runtime, () => ({ source }), world);
-  const agent = naiveHost(runtime, (folder) => carelessCode(attack, world, folder), world);
+  const careless = (folder: string) => {
+    if (!attack.archive) return bootCode(sourceOf(attack, world));
+    unpackCarelessly(attack.archive.pack(world.facts), join(folder, 'agent'));
+    return { bundle: { entry: attack.archive.entry, files: {} } };
+  };
+  const agent = naiveHost(runtime, careless, world);
   try {
     await neighbour?.ask();
     return await agent.ask();

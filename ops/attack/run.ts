@@ -8,7 +8,7 @@ import {
   WasmDriver,
   whyNoProcessSandboxes,
 } from '../../sandbox-runner/index.js';
-import { type Attack, judge, type Result, type Seen, strike, worked } from './attack.js';
+import { type Attack, type Evidence, judge, type Result, strike, worked } from './attack.js';
 import { bundleAttacks } from './bundle.js';
 import { control } from './control.js';
 import { nodeAttacks } from './node.js';
@@ -16,34 +16,12 @@ import { pythonAttacks } from './python.js';
 import { wasmAttacks } from './wasm.js';
 import { createWorld, type World } from './world.js';
 
-interface Target {
-  readonly name: string;
-  readonly attacks: readonly Attack[];
-  open(): Promise<Driver>;
-  /** What runs the control: the wasm driver's agents are JavaScript, and Node is what they would have without it. */
-  runtime(): Promise<Runtime>;
-}
-
-export const targets: readonly Target[] = [
-  {
-    name: 'wasm',
-    attacks: [...wasmAttacks, ...bundleAttacks.wasm],
-    open: async () => new WasmDriver(),
-    runtime: () => runtimeFor('node'),
-  },
-  {
-    name: 'process/python',
-    attacks: [...pythonAttacks, ...bundleAttacks.python],
-    open: () => ProcessDriver.open('python'),
-    runtime: () => runtimeFor('python'),
-  },
-  {
-    name: 'process/node',
-    attacks: [...nodeAttacks, ...bundleAttacks.node],
-    open: () => ProcessDriver.open('node'),
-    runtime: () => runtimeFor('node'),
-  },
-];
+export const targets = [
+  // Its agents are JavaScript, and Node is what they would have without it.
+  { name: 'wasm', language: 'node', attacks: [...wasmAttacks, ...bundleAttacks.wasm] },
+  { name: 'process/python', language: 'python', attacks: [...pythonAttacks, ...bundleAttacks.python] },
+  { name: 'process/node', language: 'node', attacks: [...nodeAttacks, ...bundleAttacks.node] },
+] as const;
 
 /** Fewer than this with a control that works, and the run proves too little. */
 export const attacksNeeded = 45;
@@ -53,10 +31,10 @@ export const whyNot = (name: string): string | undefined => (name === 'wasm' ? u
 
 const controlTries = 3;
 
-const absent = (seen: Seen): boolean => JSON.stringify(seen.reply ?? null).includes('"absent":true');
+const absent = (seen: Evidence): boolean => JSON.stringify(seen.reply ?? null).includes('"absent":true');
 
 async function attackOnce(driver: Driver, runtime: Runtime, attack: Attack, world: World): Promise<Result> {
-  const play = async (how: () => Promise<Seen>): Promise<{ seen: Seen; got: boolean }> => {
+  const play = async (how: () => Promise<Evidence>): Promise<{ seen: Evidence; got: boolean }> => {
     await world.settle();
     const seen = await how();
     if (attack.afterMs !== undefined) await sleep(attack.afterMs);
@@ -80,8 +58,12 @@ async function attackOnce(driver: Driver, runtime: Runtime, attack: Attack, worl
 const workers = 4;
 
 /** Every attack against one driver, each after its control. */
-export async function attackDriver(target: Target, onResult: (result: Result) => void = () => {}): Promise<Result[]> {
-  const [driver, runtime] = [await target.open(), await target.runtime()];
+export async function attackDriver(
+  { name, language, attacks }: (typeof targets)[number],
+  onResult: (result: Result) => void = () => {},
+): Promise<Result[]> {
+  const driver = name === 'wasm' ? new WasmDriver() : await ProcessDriver.open(language);
+  const runtime = await runtimeFor(language);
   const secret = `secret-${randomBytes(12).toString('hex')}`;
   const worlds = await Promise.all(Array.from({ length: workers }, () => createWorld(secret)));
   const results: Result[] = [];
@@ -94,7 +76,7 @@ export async function attackDriver(target: Target, onResult: (result: Result) =>
   };
   try {
     for (const alone of [true, false]) {
-      const queue = target.attacks.filter((attack) => (attack.alone ?? false) === alone);
+      const queue = attacks.filter((attack) => (attack.alone ?? false) === alone);
       await Promise.all(worlds.slice(0, alone ? 1 : workers).map((world) => work(queue, world)));
     }
     return results;

@@ -2,7 +2,7 @@ import { arch } from 'node:process';
 import type { Attack } from './attack.js';
 import { attacksIn, python } from './common.js';
 
-const attack = attacksIn(python);
+const attacks = attacksIn(python);
 
 /**
  * System calls that no agent may make, with arguments that do no harm where nothing stops them: they ask, or fail for
@@ -98,23 +98,22 @@ return code != errno.EPERM`;
 
 const bare = [...calls, ...argued].flatMap(([name, x64, arm64, args]) => {
   const number = arch === 'arm64' ? arm64 : x64;
-  return number === undefined ? [] : [attack(`syscall ${name}`, body(number, args))];
+  return number === undefined ? [] : attacks({ [`syscall ${name}`]: body(number, args) });
 });
 
-const ofIntel = [
-  attack(
-    'system calls of another architecture',
+const ofIntel = attacks({
+  'system calls of another architecture': [
     `import mmap
 page = mmap.mmap(-1, 4096, prot=7)
 page.write(bytes.fromhex("b814000000cd80c3"))
 call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
 return call() == os.getpid()`,
     { stopped: ['crash'] },
-  ),
-  attack('nested user namespace', 'return ctypes.CDLL(None).unshare(0x10000000) == 0'),
-  attack('nested mount namespace', 'return ctypes.CDLL(None).unshare(0x20000) == 0'),
-  attack('nested network namespace', 'return ctypes.CDLL(None).unshare(0x40000000) == 0'),
-];
+  ],
+  'nested user namespace': 'return ctypes.CDLL(None).unshare(0x10000000) == 0',
+  'nested mount namespace': 'return ctypes.CDLL(None).unshare(0x20000) == 0',
+  'nested network namespace': 'return ctypes.CDLL(None).unshare(0x40000000) == 0',
+});
 
 /** An attack that reaches the kernel's own code for a call, even to be told that its arguments are bad, has worked. */
 export const syscallAttacks: readonly Attack[] = [...bare, ...(arch === 'x64' ? ofIntel : [])];

@@ -17,24 +17,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { egressSite } from './egress.js';
 
-/** What an attacker is told. It knows where everything is; only the secret itself it has to find. */
-export interface Facts {
-  readonly mark: string;
-  readonly secretFile: string;
-  /** Where code of the host lies that knows the secret. */
-  readonly moduleFolder: string;
-  readonly outsideFile: string;
-  readonly neighbourFile: string;
-  readonly tcpPort: number;
-  readonly udpPort: number;
-  readonly unixPath: string;
-  readonly abstractName: string;
-  readonly welcomePort: number;
-  readonly proxyPort: number;
-  readonly hostPid: number;
-  readonly victimPid: number;
-}
-
+export type Facts = World['facts'];
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
 /**
@@ -47,10 +30,13 @@ export async function createWorld(secret: string) {
   chmodSync(folder, 0o755);
   mkdirSync(join(folder, 'open'));
   chmodSync(join(folder, 'open'), 0o777);
-  writeFileSync(join(folder, 'secret'), secret, { mode: 0o644 });
-  writeFileSync(join(folder, 'host_secret.mjs'), `export default '${secret}';`, { mode: 0o644 });
-  writeFileSync(join(folder, 'host_secret.cjs'), `module.exports = '${secret}';`, { mode: 0o644 });
-  writeFileSync(join(folder, 'host_secret.py'), `SECRET = '${secret}'`, { mode: 0o644 });
+  const files = {
+    secret,
+    'host_secret.mjs': `export default '${secret}';`,
+    'host_secret.cjs': `module.exports = '${secret}';`,
+    'host_secret.py': `SECRET = '${secret}'`,
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text, { mode: 0o644 });
   const heard = new Set<string>();
   const mark = randomBytes(8).toString('hex');
   const abstractName = `agon-attack-${randomBytes(6).toString('hex')}`;
@@ -67,9 +53,11 @@ export async function createWorld(secret: string) {
   const { port: tcpPort } = tcp.address() as AddressInfo;
   const site = await egressSite(tcpPort, secret);
   const victim = spawn('/bin/sleep', ['600'], { env: { SECRET: secret }, stdio: 'ignore' });
-  const facts: Facts = {
+  /** What an attacker is told. It knows where everything is; only the secret itself it has to find. */
+  const facts = {
     mark,
     secretFile: join(folder, 'secret'),
+    /** Where code of the host lies that knows the secret. */
     moduleFolder: folder,
     outsideFile: join(folder, 'open', 'taken'),
     neighbourFile: join('/tmp', `agon-neighbour-${mark}`),
@@ -122,7 +110,6 @@ export async function createWorld(secret: string) {
   };
 }
 
-/** A server that tells the secret to whoever connects. */
 const telling = (secret: string, onHeard: () => void, at: object): Promise<Server> => {
   const server = createServer((socket) => socket.on('error', () => {}).end(secret, onHeard));
   return new Promise((resolve, reject) => server.once('error', reject).listen(at, () => resolve(server)));

@@ -7,6 +7,7 @@ import { ClickHouseSink, clickHouseAt } from '../../projections/sinks/clickhouse
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { invariant } from '../../services/kernel/index.js';
 import { ChdbEngine } from '../engines/chdb.js';
+import { pagesOfLog } from '../harness/write-side.js';
 import { raceCharts } from './charts.js';
 import { type Child, startContender } from './child.js';
 import { withHistory } from './history.js';
@@ -32,15 +33,14 @@ export function analytics(options: BenchOptions): Promise<Report> {
         'chdb, wide table alone': () => bare.round('table'),
       };
       const compared = await compare(contenders, options, {
-        chdb: ['feed', 'chdb'],
-        wideTable: ['feed', 'chdb, wide table alone'],
+        ratios: { chdb: ['feed', 'chdb'], wideTable: ['feed', 'chdb, wide table alone'] },
+        targets: { chdb: 0.7 },
       });
       await bare.stop();
       const times = await raceCharts(engine, store, scaled(options, ROWS, 20), options);
       const slower = Object.entries(times).filter(([, { clickhouseMs, postgresMs }]) => clickhouseMs > postgresMs);
       return {
         ...compared,
-        targets: { chdb: 0.7 },
         times,
         notes: [
           `chdb: the same batches of ${thousands(BATCH)} into the same tables, with the views that fill them.`,
@@ -107,17 +107,14 @@ async function encoded(log: string, size: number): Promise<{ batches: string[]; 
   const store = await LmdbEventStore.open(log, { readOnly: true });
   const batches: string[] = [];
   const lines: string[] = [];
-  let after = 0;
-  for (;;) {
-    const page = await store.readAll({ after, limit: 10_000 });
+  for await (const page of pagesOfLog(store, 0, 10_000)) {
     for (const event of page) lines.push(JSON.stringify(rowOf(event)));
-    const last = page.at(-1);
-    if (lines.length >= size || (!last && lines.length > 0)) batches.push(lines.splice(0, size).join('\n'));
-    if (!last && lines.length === 0) break;
-    after = last?.position ?? after;
+    if (lines.length >= size) batches.push(lines.splice(0, size).join('\n'));
   }
+  while (lines.length > 0) batches.push(lines.splice(0, size).join('\n'));
+  const count = await store.lastPosition();
   await store.close();
-  return { batches, count: after };
+  return { batches, count };
 }
 
 function chartTable(times: NonNullable<Report['times']>): string {

@@ -54,19 +54,7 @@ const inPostgres: Readonly<Record<ChartName, string>> = {
 };
 
 /** What both answers name the same must be the same. */
-const compared = [
-  'day',
-  'game',
-  'settled',
-  'played',
-  'won',
-  'turns',
-  'matches',
-  'seats',
-  'fuel',
-  'rakeCents',
-  'proofs',
-];
+const common = 'day game settled played won turns matches seats fuel rakeCents proofs'.split(' ');
 
 const tables: Readonly<Record<string, string>> = {
   matches_ended: 'position int8, time timestamptz, match_id text, game text, outcome text, reason text',
@@ -101,10 +89,10 @@ export async function raceCharts(
       await client.connect();
       await copyAll(engine, client, join(folder, 'copy'), options);
       await client.query("SET work_mem = '256MB'");
-      const times: Record<string, { clickhouseMs: number; postgresMs: number }> = {};
+      const times: Record<string, Awaited<ReturnType<typeof timesOf>>> = {};
       for (const name of Object.keys(charts) as ChartName[]) {
-        const { clickhouseMs, postgresMs } = await timesOf(name, sink, client);
-        times[name] = { clickhouseMs, postgresMs };
+        times[name] = await timesOf(name, sink, client);
+        const { clickhouseMs, postgresMs } = times[name];
         options.progress(`${name}  ${clickhouseMs.toFixed(0)} ms  PostgreSQL ${postgresMs.toFixed(0)} ms`);
       }
       return times;
@@ -132,17 +120,13 @@ async function timesOf(name: ChartName, sink: ClickHouseSink, client: pg.Client)
   return { clickhouseMs: figures(ours).median, postgresMs: figures(theirs).median };
 }
 
-function assertSame(
-  name: string,
-  rows: readonly Record<string, unknown>[],
-  expected: readonly Record<string, unknown>[],
-): void {
-  invariant(
-    rows.length > 0 && rows.length === expected.length,
-    `${name}: ${rows.length} rows, PostgreSQL ${expected.length}.`,
-  );
+type Rows = readonly Readonly<Record<string, unknown>>[];
+
+function assertSame(name: string, rows: Rows, expected: Rows): void {
+  const same = rows.length > 0 && rows.length === expected.length;
+  invariant(same, `${name}: ${rows.length} rows, PostgreSQL ${expected.length}.`);
   rows.forEach((row, i) => {
-    for (const column of compared) {
+    for (const column of common) {
       const [ours, theirs] = [row[column], expected[i]?.[column]];
       if (ours === undefined || theirs === undefined) continue;
       invariant(`${ours}` === `${theirs}`, `${name}, row ${i}: ${column} is ${ours}, PostgreSQL says ${theirs}.`);
@@ -163,11 +147,11 @@ async function multiply(sink: ClickHouseSink, count: number, events: number): Pr
   }
   await sink.execute(
     `INSERT INTO ${table} (position, time, type, agent_id, stream) SELECT e.position + 1000000000, e.time, 'PromptProven',
-       concat('player-', toString(e.position % 1000), '/four'), 'proofs-log' FROM ${table} AS e WHERE e.type = 'MatchReady'`,
+       concat('player-', toString(e.position % 1000), '.bot'), 'proofs-log' FROM ${table} AS e WHERE e.type = 'MatchReady'`,
   );
   await sink.execute(
     `INSERT INTO ${table} (position, time, type, agent_id, stream) SELECT 2000000000 + number, '2026-01-01 00:00:00.000',
-       'AgentSubmitted', concat('player-', toString(number), '/four'), 'agent-x' FROM numbers(1000)`,
+       'AgentSubmitted', concat('player-', toString(number), '.bot'), 'agent-x' FROM numbers(1000)`,
   );
 }
 
@@ -177,13 +161,10 @@ async function copyAll(engine: ChdbEngine, client: pg.Client, folder: string, op
   chmodSync(folder, 0o755);
   for (const [name, columns] of Object.entries(tables)) {
     const file = join(folder, name);
-    const url = new URL(engine.writerUrl);
-    const authorization = `Basic ${Buffer.from(`${url.username}:${url.password}`).toString('base64')}`;
-    const answer = await fetch(`${engine.url}/?default_format=CSV`, {
-      method: 'POST',
-      headers: { authorization },
-      body: `SELECT * FROM agon.${name} FINAL`,
-    });
+    const { username, password } = new URL(engine.writerUrl);
+    const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
+    const body = `SELECT * FROM agon.${name} FINAL`;
+    const answer = await fetch(`${engine.url}/?default_format=CSV`, { method: 'POST', headers, body });
     invariant(answer.ok, `${name} could not be read: ${answer.status}.`);
     writeFileSync(file, new Uint8Array(await answer.arrayBuffer()), { mode: 0o644 });
     await client.query(`CREATE TABLE ${name} (${columns})`);

@@ -16,17 +16,12 @@ export interface Child {
 export const startContender = (name: ContenderName, ...args: readonly string[]): Child =>
   startChild(execPath, [...nodeFlags, compiled(import.meta.url, './contender.js'), name, ...args]);
 
-interface Talk extends Child {
-  /** The next line that it says. */
-  line(): Promise<string>;
-}
-
-/** It ends when its input does, or by the signal that it needs. */
+/** It ends when its input does, or by the signal that it needs. `line` is the next line that it says. */
 export function startChild(
   file: string,
   args: readonly string[],
   options: { env?: NodeJS.ProcessEnv; quiet?: boolean; signal?: NodeJS.Signals } = {},
-): Talk {
+) {
   const child = spawn(file, args, { env: options.env, stdio: ['pipe', 'pipe', options.quiet ? 'ignore' : 'inherit'] });
   const closed = once(child, 'close');
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

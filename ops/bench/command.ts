@@ -9,7 +9,7 @@ import {
   storeLimits,
 } from '../../services/kernel/index.js';
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
-import { withFolder } from '../harness/folders.js';
+import { closing, withFolder } from '../harness/folders.js';
 import { type BenchOptions, compare, type Report, scaled } from './rounds.js';
 import { drive } from './workload.js';
 
@@ -37,18 +37,14 @@ export async function command(options: BenchOptions): Promise<Report> {
     append: () =>
       withStore((store) => drive(events, (event) => store.append(event.stream, event.revision - 1, [event]))),
   };
-  const compared = await compare(contenders, options, {
-    append: ['handle', 'append'],
-    'append, with parsing': ['parse and handle', 'append'],
-  });
-  return {
-    ...compared,
+  return compare(contenders, options, {
+    ratios: { append: ['handle', 'append'], 'append, with parsing': ['parse and handle', 'append'] },
     targets: { append: 0.5 },
     notes: [
       'GrantCredits on 64 wallets, 64 in flight. handle() gets commands that are made already; with parsing, the input ' +
         'is checked and the command made inside the measured path too.',
     ],
-  };
+  });
 }
 
 const grant = (stream: number, i: number): Command =>
@@ -71,13 +67,5 @@ async function sealedBy(commands: readonly (readonly Command[])[]): Promise<Seal
   return streams;
 }
 
-/** A log of its own for one run. */
 export const withStore = (use: (store: EventStore) => Promise<number>): Promise<number> =>
-  withFolder(async (folder) => {
-    const store = await LmdbEventStore.open(folder);
-    try {
-      return await use(store);
-    } finally {
-      await store.close();
-    }
-  });
+  withFolder((folder) => closing(LmdbEventStore.open(folder), use));

@@ -8,7 +8,7 @@ import { contentId, toWire } from '../../proto/eventstore.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { NO_STREAM, randomIds, type SealedEvent, systemClock } from '../../services/kernel/index.js';
-import { withFolder } from '../harness/folders.js';
+import { closing, withFolder } from '../harness/folders.js';
 import { type Child, startContender } from './child.js';
 import { type BenchOptions, compare, type Report, scaled } from './rounds.js';
 import { drive, walletStreams } from './workload.js';
@@ -30,8 +30,8 @@ export function eventstore(options: BenchOptions): Promise<Report> {
       client: async () => bare(await newServer(), streams),
     };
     try {
-      const compared = await compare(contenders, options, { client: ['adapter', 'client'] });
-      return { ...compared, targets: { client: 0.8 }, notes };
+      const ratios = { client: ['adapter', 'client'] } as const;
+      return await compare(contenders, options, { ratios, targets: { client: 0.8 }, notes });
     } finally {
       await servers.stop();
     }
@@ -57,14 +57,10 @@ export async function eventStoreServer([folder = '']: string[]): Promise<Child> 
   return { round, stop: () => stop() };
 }
 
-async function adapter(url: string, streams: Streams): Promise<number> {
-  const store = await EventStoreDbStore.open(url);
-  try {
-    return await drive(streams, (event) => store.append(event.stream, event.revision - 1, [event]));
-  } finally {
-    await store.close();
-  }
-}
+const adapter = (url: string, streams: Streams): Promise<number> =>
+  closing(EventStoreDbStore.open(url), (store) =>
+    drive(streams, (event) => store.append(event.stream, event.revision - 1, [event])),
+  );
 
 /** What the client is given is made beforehand; it only has to send it. */
 async function bare(url: string, streams: Streams): Promise<number> {

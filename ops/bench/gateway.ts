@@ -6,7 +6,7 @@ import { withFolder } from '../harness/folders.js';
 import { type Child, startChild, startContender } from './child.js';
 import { load, type Shot } from './load.js';
 import { play } from './play.js';
-import { type BenchOptions, compare, merged, type Report, scaled } from './rounds.js';
+import { type BenchOptions, compare, inTurn, type Report, scaled } from './rounds.js';
 
 const REQUESTS = 20_000;
 const CONNECTIONS = 32;
@@ -14,8 +14,7 @@ const GAME = 'connect-four';
 const BOARD = `{ leaderboard(game: "${GAME}", first: 20) { rank agentId rating games wins draws losses provisional } }`;
 
 /** The gateway's endpoints: GraphQL and REST against bare Fastify, and the Play stream against bare gRPC. */
-export const gateway = async (options: BenchOptions): Promise<Report> =>
-  merged([await withFolder((folder) => overHttp(folder, options)), await play(options)]);
+export const gateway = inTurn((options) => withFolder((folder) => overHttp(folder, options)), play);
 
 /** A whole arena with the house's ladder played, in a process of its own, as `agon start` makes it. */
 async function overHttp(folder: string, options: BenchOptions): Promise<Report> {
@@ -37,15 +36,15 @@ async function overHttp(folder: string, options: BenchOptions): Promise<Report> 
       rest: answered({ url: `${url}/v1/matches/${found.items[0]?.matchId}` }),
       graphql: answered({ url: `${url}/graphql`, body: JSON.stringify({ query: BOARD }) }),
     };
-    return {
-      ...(await compare(contenders, options, { rest: ['rest', 'hello'], graphql: ['graphql', 'hello'] })),
+    return await compare(contenders, options, {
+      ratios: { rest: ['rest', 'hello'], graphql: ['graphql', 'hello'] },
       targets: { rest: 0.6, graphql: 0.35 },
       notes: [
         `Requests answered a second over ${CONNECTIONS} connections, each with one request at a time: a settled match by REST, ` +
           'and the first 20 of a leaderboard by GraphQL, of an arena that "agon start" made, against a constant by bare Fastify. ' +
           'Nothing happens in the arena meanwhile, so answers hold until the next match ends.',
       ],
-    };
+    });
   } finally {
     await Promise.all([arena.stop(), bare.stop()]);
   }

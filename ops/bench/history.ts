@@ -4,14 +4,14 @@ import { arenaEvents } from '../../services/arena/index.js';
 import { type Catalogue, checkedData, type EventStore, type SealedEvent } from '../../services/kernel/index.js';
 import { walletEvents } from '../../services/wallet/index.js';
 import { withFolder } from '../harness/folders.js';
+import { seatOf, wonBy } from '../harness/write-side.js';
 import { type BenchOptions, scaled, thousands } from './rounds.js';
 import { newEventMeta, StreamWriter } from './workload.js';
 
 const ACCOUNTS = 1_000;
 const MATCHES_AT_ONCE = 64;
 const TURNS = 12;
-const CODE_DIGEST = 'c0de'.repeat(16);
-const [game, currency, stakeCents, driver] = ['connect-four', 'PLAY', '500', 'quickjs'];
+const [game, currency, stakeCents] = ['connect-four', 'PLAY', '500'];
 
 interface History {
   readonly store: LmdbEventStore;
@@ -47,7 +47,8 @@ export async function writeHistory(store: EventStore, eventsMin: number, suffix 
     const appends: Promise<unknown>[] = [];
     for (let i = 0; i < MATCHES_AT_ONCE && count < eventsMin; i++) {
       const events = matchHistory(wallets);
-      if (count === 0) for (const event of events) assertReal(event);
+      // A benchmark on events that no decider would emit would measure something else.
+      if (count === 0) for (const event of events) checkedData(catalogueOf(event), event);
       count += events.length;
       for (const group of byStream(events)) {
         const first = group[0] as SealedEvent;
@@ -59,41 +60,29 @@ export async function writeHistory(store: EventStore, eventsMin: number, suffix 
   return count;
 }
 
-/** A benchmark on events that no decider would emit would measure something else. */
-function assertReal(event: SealedEvent): void {
-  const catalogue: Catalogue = event.stream.startsWith('wallet-') ? walletEvents : arenaEvents;
-  checkedData(catalogue, event);
-}
+const catalogueOf = ({ stream }: SealedEvent): Catalogue => (stream.startsWith('wallet-') ? walletEvents : arenaEvents);
 
 function matchHistory(wallets: readonly StreamWriter[]): SealedEvent[] {
   const matchId = randomUUID();
   const match = new StreamWriter(`match-${matchId}`);
   const first = Math.floor(Math.random() * wallets.length);
-  const players = [first, (first + 1) % wallets.length].map((index) => ({
-    account: wallets[index] as StreamWriter,
-    accountId: `player-${index}`,
-    agentId: `player-${index}/four`,
-  }));
+  const indexes = [first, (first + 1) % wallets.length];
+  const accounts = indexes.map((index) => wallets[index] as StreamWriter);
+  const seats = indexes.map((index) => seatOf(`player-${index}`));
   const terms = { matchId, game, stakeCents, currency };
   const money = (seat: number, amountCents: string) => ({
-    accountId: `${players[seat]?.accountId}`,
+    accountId: seats[seat]?.accountId,
     amountCents,
     currency,
     purpose: { kind: 'match', matchId, seat },
   });
-  const seats = players.map(({ accountId, agentId }) => ({
-    accountId,
-    agentId,
-    version: 1,
-    codeDigest: CODE_DIGEST,
-    runtime: 'javascript',
-  }));
-  const events = players.map(({ account, accountId }) =>
-    account.next('CreditsGranted', { accountId, amountCents: stakeCents, currency, reason: 'Weekly allowance' }),
+  const grant = { amountCents: stakeCents, currency, reason: 'Weekly allowance' };
+  const events = accounts.map((account, seat) =>
+    account.next('CreditsGranted', { ...grant, accountId: seats[seat]?.accountId }),
   );
   const proposal = { ...terms, seed: `s-${matchId}`, seats, rakeBps: 1000 };
   events.push(match.next('MatchProposed', proposal));
-  players.forEach(({ account }, seat) => {
+  accounts.forEach((account, seat) => {
     events.push(account.next('FundsHeld', { ...money(seat, stakeCents), holdId: `${matchId}:${seat}` }));
     events.push(match.next('StakeEscrowed', { matchId, seat }));
   });
@@ -107,25 +96,16 @@ function matchHistory(wallets: readonly StreamWriter[]): SealedEvent[] {
       match.next('TurnPlayed', { matchId, turn, seat: (turn - 1) % 2, action, fuel: 1_000 + turn * 37 }, report),
     );
   }
-  const outcome = { winner: 0, scores: [1, 0], reason: 'line', detail: 'Four in a row.', seatAtFault: null };
+  const { outcome, execution } = wonBy(0);
   const usage = [0, 1].map((seat) => ({ fuel: 9_000 + seat, peakMemoryBytes: 70_000 }));
-  const execution = {
-    driver,
-    gameVersion: 1,
-    limits: { fuel: 1_000_000, memoryBytes: 8_388_608 },
-    usage,
-    signed: null,
-  };
-  const played = { matchId, runnerId: 'runner-1', attempt: 1, outcome, execution };
-  events.push(match.next('MatchPlayed', played, report));
-  const paid = players.map(({ accountId, agentId }, seat) => ({
-    accountId,
-    agentId,
-    score: 1 - seat,
-    payoutCents: seat === 0 ? '900' : '0',
-  }));
+  const limits = { fuel: 1_000_000, memoryBytes: 8_388_608 };
+  const played = { outcome, execution: { ...execution, limits, usage, signed: null } };
+  events.push(match.next('MatchPlayed', { matchId, runnerId: 'runner-1', attempt: 1, ...played }, report));
+  const paid = seats.map(({ accountId, agentId }, seat) => {
+    return { accountId, agentId, score: 1 - seat, payoutCents: seat === 0 ? '900' : '0' };
+  });
   events.push(match.next('MatchSettled', { ...terms, potCents: '1000', rakeCents: '100', seats: paid }, report));
-  players.forEach(({ account }, seat) => {
+  accounts.forEach((account, seat) => {
     events.push(account.next('HoldPosted', { ...money(seat, stakeCents), holdId: `${matchId}:${seat}` }));
     if (seat === 0) events.push(account.next('FundsCredited', money(seat, '900')));
   });

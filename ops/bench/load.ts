@@ -1,7 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { AgonError } from '../../services/kernel/index.js';
 
-/** A request to be sent over and over. */
 export interface Shot {
   readonly url: string;
   readonly body?: string;

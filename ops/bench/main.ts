@@ -2,15 +2,17 @@ import { exit, stderr, stdout } from 'node:process';
 import { newProgram, runProgram, wholeNumber } from '../harness/command-line.js';
 import { analytics } from './analytics.js';
 import { append } from './append.js';
-import { cluster } from './cluster.js';
 import { command } from './command.js';
+import { eventstore } from './eventstore.js';
 import { gateway } from './gateway.js';
+import { kafka } from './kafka.js';
 import { matches } from './matches.js';
 import { project } from './project.js';
 import { replay } from './replay.js';
-import { type BenchOptions, missedIn, type Report, tableOf } from './rounds.js';
+import { type BenchOptions, inTurn, missedIn, type Report, tableOf } from './rounds.js';
 import { sandbox } from './sandbox.js';
 import { settle } from './settle.js';
+import { visible } from './visible.js';
 
 const ROUNDS = { usual: 15, least: 5 };
 
@@ -27,12 +29,12 @@ const benches: Readonly<Record<string, readonly [(options: BenchOptions) => Prom
     'GraphQL and REST against bare Fastify, the Play stream against a bare gRPC echo, a thousand agents',
   ],
   analytics: [analytics, 'taking events into ClickHouse against the bare engine, and the charts against PostgreSQL'],
-  cluster: [cluster, 'appends by the EventStoreDB adapter, and a log through Kafka into views, against bare clients'],
+  // What the engines cost beside their bare clients.
+  cluster: [
+    inTurn(eventstore, kafka, visible),
+    'appends by the EventStoreDB adapter, and a log through Kafka into views, against bare clients',
+  ],
 };
-
-interface Options extends Pick<BenchOptions, 'rounds' | 'quick'> {
-  readonly json: boolean;
-}
 
 const program = newProgram('bench', 'It exits 1 when a ratio does not reach its target, but for --quick.');
 for (const [name, [bench, about]] of Object.entries(benches)) {
@@ -42,7 +44,7 @@ for (const [name, [bench, about]] of Object.entries(benches)) {
     .option('--json', 'one line of JSON on stdout; progress goes to stderr', false)
     .option('--rounds <n>', 'measured rounds, interleaved; at least 5', wholeNumber(ROUNDS.least), ROUNDS.usual)
     .option('--quick', 'a fraction of the events: shows that it runs, not how fast', false)
-    .action(async ({ json, rounds, quick }: Options) => {
+    .action(async ({ json, rounds, quick }: Pick<BenchOptions, 'rounds' | 'quick'> & { readonly json: boolean }) => {
       const report = await bench({ rounds, quick, progress: (line) => stderr.write(`${line}\n`) });
       const { results, ratios, targets, times, notes } = report;
       const missed = missedIn(report);

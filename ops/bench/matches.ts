@@ -40,14 +40,14 @@ export async function matches(options: BenchOptions): Promise<Report> {
     process: play(python, PROCESS_MATCHES),
   };
   try {
-    return {
-      ...(await compare(contenders, options, { kaggleWasm: ['wasm', 'kaggle'], kaggleProcess: ['process', 'kaggle'] })),
+    return await compare(contenders, options, {
+      ratios: { kaggleWasm: ['wasm', 'kaggle'], kaggleProcess: ['process', 'kaggle'] },
       targets: { kaggleWasm: 20, kaggleProcess: 2 },
       notes: [
         'Matches a second, one at a time on each side. Every match of ours has two new sandboxes; those of the process ' +
           'driver are started while earlier matches are played.',
       ],
-    };
+    });
   } finally {
     await Promise.all([kaggle.stop(), cells.close({ kill: true })]);
   }

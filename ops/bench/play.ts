@@ -8,10 +8,8 @@ import { type PlayPorts, servePlay } from '../../gateway/grpc/play.js';
 import { PlaySessions } from '../../gateway/grpc/play-sessions.js';
 import { ExternalMatchHost, type Outside } from '../../sandbox-runner/index.js';
 import { play as playAs } from '../../sdk/typescript/index.js';
-import { IssueApiKey, RegisterOwner } from '../../services/accounts/index.js';
 import { MemoryLimits } from '../../services/adapters/limits/memory.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
-import { RegisterExternalAgent } from '../../services/agents/index.js';
 import {
   type Command,
   createHandle,
@@ -23,7 +21,7 @@ import {
   SYSTEM,
   systemClock,
 } from '../../services/kernel/index.js';
-import { contextOf } from '../harness/write-side.js';
+import { commandNamed, contextOf } from '../harness/write-side.js';
 import { type Child, startContender } from './child.js';
 import { type BenchOptions, compare, quantile, type Report, scaled, thousands } from './rounds.js';
 
@@ -44,11 +42,10 @@ export async function play(options: BenchOptions): Promise<Report> {
   const [ours, echo] = [await openArena(2), await openEcho()];
   const stopping = new AbortController();
   const agents = ['ada.bot-0', 'ada.bot-1'] as const;
-  const playing = agents.map((agent) => {
-    const { address: arena, key } = ours;
-    const act = ({ legal }: { legal: readonly number[] }) => legal[legal.length >> 1] ?? 0;
-    return playAs({ arena, key, agent, games: ['connect-four'], register: false, signal: stopping.signal, act });
-  });
+  const at = { arena: ours.address, key: ours.key, register: false, signal: stopping.signal };
+  const playing = agents.map((agent) =>
+    playAs({ ...at, agent, games: ['connect-four'], act: ({ legal }) => legal[legal.length >> 1] ?? 0 }),
+  );
   try {
     await ours.connected(2);
     const contenders = {
@@ -58,19 +55,13 @@ export async function play(options: BenchOptions): Promise<Report> {
       'play, one at a time': () => ours.run(moves / 10, 1, 'connect-four', agents),
     };
     const compared = await compare(contenders, options, {
-      play: ['play', 'echo'],
-      playOne: ['play, one at a time', 'echo, one at a time'],
-    });
-    const crowd = await crowded(options);
-    return {
-      ...compared,
+      ratios: { play: ['play', 'echo'], playOne: ['play, one at a time', 'echo, one at a time'] },
       targets: { play: 0.5 },
-      notes: [
-        `Moves a second, ${IN_FLIGHT} matches at a time over two streams, against messages of ${ECHO_BYTES} bytes there and ` +
-          'back, as many at a time over one. Notes that are ready at the same moment share a message.',
-        crowd,
-      ],
-    };
+    });
+    const note =
+      `Moves a second, ${IN_FLIGHT} matches at a time over two streams, against messages of ${ECHO_BYTES} bytes there and ` +
+      'back, as many at a time over one. Notes that are ready at the same moment share a message.';
+    return { ...compared, notes: [note, await crowded(options)] };
   } finally {
     stopping.abort();
     await Promise.allSettled(playing);
@@ -112,20 +103,14 @@ export async function players([arena = '', key = '', agents = '']: string[]): Pr
   const stopping = new AbortController();
   // One for every agent.
   setMaxListeners(0, stopping.signal);
+  const at = { arena, key, register: false, signal: stopping.signal };
+  const act = async ({ legal }: { legal: readonly number[] }) => {
+    // Somewhere between nothing and twice as long, as people and models do.
+    await sleep(Math.random() * 2 * THINK_MS);
+    return legal[Math.floor(Math.random() * legal.length)] ?? 0;
+  };
   const playing = Array.from({ length: Number(agents) }, (_, i) =>
-    playAs({
-      arena,
-      key,
-      agent: `ada.bot-${i}`,
-      games: ['tic-tac-toe'],
-      register: false,
-      signal: stopping.signal,
-      act: async ({ legal }) => {
-        // Somewhere between nothing and twice as long, as people and models do.
-        await sleep(Math.random() * 2 * THINK_MS);
-        return legal[Math.floor(Math.random() * legal.length)] ?? 0;
-      },
-    }),
+    playAs({ ...at, agent: `ada.bot-${i}`, games: ['tic-tac-toe'], act }),
   );
   return {
     round: async () => playing.length,
@@ -142,22 +127,16 @@ async function openArena(agents: number) {
   const folds = new Folds({ store });
   const handle = createHandle({ store, folds });
   const execute = (command: Command) => handle(contextOf(command), command);
-  const meta = () => newMeta(SYSTEM);
+  const send = (type: string, data: object) => execute(commandNamed(type, data, newMeta(SYSTEM)));
   const { keyId, text: key, secretHash } = newApiKey('ada');
-  await execute(new RegisterOwner({ accountId: 'ada', displayName: 'Ada' }, meta()));
-  const scopes = ['play' as const];
-  await execute(new IssueApiKey({ accountId: 'ada', keyId, name: '', scopes, secretHash }, meta()));
-  for (let i = 0; i < agents; i++) {
-    const games = ['tic-tac-toe', 'connect-four'];
-    await execute(new RegisterExternalAgent({ ownerId: 'ada', name: `bot-${i}`, games }, meta()));
-  }
+  await send('RegisterOwner', { accountId: 'ada', displayName: 'Ada' });
+  await send('IssueApiKey', { accountId: 'ada', keyId, name: '', scopes: ['play'], secretHash });
+  const games = ['tic-tac-toe', 'connect-four'];
+  for (let i = 0; i < agents; i++) await send('RegisterExternalAgent', { ownerId: 'ada', name: `bot-${i}`, games });
   const hub = new PlaySessions({ clock: systemClock });
   const overheadMs: number[] = [];
-  const table = new ExternalMatchHost(
-    timed(hub, overheadMs),
-    { seat: () => Promise.reject(new Error('no cells here')) },
-    LIMITS,
-  );
+  const noCells = { seat: () => Promise.reject(new Error('no cells here')) };
+  const table = new ExternalMatchHost(timed(hub, overheadMs), noCells, LIMITS);
   const nobody = async () => [];
   const directory = new Directory(folds.load);
   const ports: PlayPorts = {
@@ -221,36 +200,38 @@ function timed(hub: PlaySessions, overheadMs: number[]): Outside {
   return {
     sit: (at) => {
       const chair = hub.sit(at);
-      return {
-        start: (terms, withinMs) => chair.start(terms, withinMs),
-        ask: async (observation, left) => {
-          const answer = await chair.ask(observation, left);
-          overheadMs.push(answer.wallMs - (answer.action?.computeMs ?? 0));
-          return answer;
-        },
-        tell: (result) => chair.tell(result),
-        leave: () => chair.leave(),
+      const ask = chair.ask.bind(chair);
+      chair.ask = async (observation, left) => {
+        const answer = await ask(observation, left);
+        overheadMs.push(answer.wallMs - (answer.action?.computeMs ?? 0));
+        return answer;
       };
+      return chair;
     },
   };
 }
 
 async function openEcho() {
   const same = (bytes: Buffer) => bytes;
-  const method = {
+  const path = '/bench.Echo/Echo';
+  const server = new Server();
+  const Echo = {
+    path,
+    requestStream: true,
+    responseStream: true,
     requestSerialize: same,
     requestDeserialize: same,
     responseSerialize: same,
     responseDeserialize: same,
   };
-  const path = '/bench.Echo/Echo';
-  const server = new Server();
-  const definition = { Echo: { path, requestStream: true, responseStream: true, ...method } };
-  server.addService(definition, {
-    Echo: (call: ServerDuplexStream<Buffer, Buffer>) => {
-      call.on('data', (bytes: Buffer) => call.write(bytes)).on('end', () => call.end());
+  server.addService(
+    { Echo },
+    {
+      Echo: (call: ServerDuplexStream<Buffer, Buffer>) => {
+        call.on('data', (bytes: Buffer) => call.write(bytes)).on('end', () => call.end());
+      },
     },
-  });
+  );
   const port = await new Promise<number>((resolve, reject) => {
     const insecure = ServerCredentials.createInsecure();
     server.bindAsync('127.0.0.1:0', insecure, (error, bound) => (error ? reject(error) : resolve(bound)));

@@ -53,12 +53,15 @@ export function project(options: BenchOptions): Promise<Report> {
         perConcerned: () => bare(SINGLE_EVENTS, concerned, false),
       };
       try {
-        const compared = await compare(contenders, options, {
-          perEvent: ['ours', 'perEvent'],
-          unnest: ['ours', 'unnest'],
-          perConcerned: ['ours', 'perConcerned'],
+        return await compare(contenders, options, {
+          ratios: {
+            perEvent: ['ours', 'perEvent'],
+            unnest: ['ours', 'unnest'],
+            perConcerned: ['ours', 'perConcerned'],
+          },
+          targets: { perEvent: 40, unnest: 0.5 },
+          notes: [noteOn(count)],
         });
-        return { ...compared, targets: { perEvent: 40, unnest: 0.5 }, notes: [noteOn(count)] };
       } finally {
         await building.stop();
         await db.destroy();

@@ -4,6 +4,7 @@ import { agents } from '../../services/agents/index.js';
 import { arena } from '../../services/arena/index.js';
 import { type Context, invariant, storeLimits, upcasterOf } from '../../services/kernel/index.js';
 import { wallet } from '../../services/wallet/index.js';
+import { pagesOfLog } from '../harness/write-side.js';
 import { type Child, startContender } from './child.js';
 import { withHistory } from './history.js';
 import { type BenchOptions, compare, perSecond, type Report, thousands } from './rounds.js';
@@ -21,7 +22,7 @@ export function replay(options: BenchOptions): Promise<Report> {
       const ours = PAGES.map((page) => [by(page), () => folding.round(`${page}`)] as const);
       const contenders = { ...Object.fromEntries(ours), jsonParse: () => parsing.round() };
       const against = Object.fromEntries(PAGES.map((page) => [by(page), [by(page), 'jsonParse'] as const]));
-      const { results, ratios } = await compare(contenders, options, against);
+      const { results, ratios } = await compare(contenders, options, { ratios: against });
       const speed = (page: number) => results[by(page)]?.median ?? 0;
       const best = PAGES.reduce((a, b) => (speed(b) > speed(a) ? b : a));
       return {
@@ -53,18 +54,15 @@ export async function folder([path = '']: string[]): Promise<Child> {
     const folds = new Map<string, Fold>();
     // Neighbours in the log are often of one stream, so the last one is looked for first where it is.
     let fold: Fold | undefined;
-    let after = 0;
-    for (;;) {
-      const page = await store.readAll({ after, limit });
+    let read = 0;
+    for await (const page of pagesOfLog(store, 0, limit)) {
       for (const event of page) {
         if (fold?.stream !== event.stream) fold = folds.get(event.stream) ?? begin(folds, event.stream);
         fold.state = fold.decider.evolve(fold.state, upcast(event));
       }
-      const last = page.at(-1);
-      if (!last) break;
-      after = last.position;
+      read += page.length;
     }
-    invariant(after === count, `${after} of ${count} events were read.`);
+    invariant(read === count, `${read} of ${count} events were read.`);
   };
   return { round: (page) => perSecond(count, () => foldAll(Number(page))), stop: () => store.close() };
 }
@@ -81,9 +79,7 @@ function begin(folds: Map<string, Fold>, stream: string): Fold {
 export async function parser([path = '']: string[]): Promise<Child> {
   const store = await LmdbEventStore.open(path, { readOnly: true });
   const texts: string[] = [];
-  for (let page = await store.readAll(); page.length > 0; page = await store.readAll({ after: texts.length })) {
-    for (const event of page) texts.push(JSON.stringify(event));
-  }
+  for await (const page of pagesOfLog(store)) texts.push(...page.map((event) => JSON.stringify(event)));
   const parseAll = async () => {
     for (const text of texts) JSON.parse(text);
   };

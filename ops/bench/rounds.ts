@@ -28,35 +28,47 @@ export interface BenchOptions {
 /** A part of a number for a quick run, and all of it otherwise. */
 export const scaled = ({ quick }: BenchOptions, count: number, share = 10): number => (quick ? count / share : count);
 
-/** How many a second: so many, divided by how long the work took. */
 export async function perSecond(count: number, work: () => Promise<unknown>): Promise<number> {
   const startedMs = performance.now();
   await work();
   return (count / (performance.now() - startedMs)) * 1000;
 }
 
-/** Measures the contenders, and divides some by others: the ratios, by name, of one contender to another. */
+interface Comparison extends Partial<Pick<Report, 'targets' | 'notes'>> {
+  /** By name, which contender is divided by which. */
+  readonly ratios: Readonly<Record<string, readonly [ours: string, baseline: string]>>;
+}
+
 export async function compare(
   contenders: Contenders,
   options: BenchOptions,
-  ratios: Readonly<Record<string, readonly [ours: string, baseline: string]>>,
-): Promise<Pick<Report, 'results' | 'ratios'>> {
+  { ratios, targets = {}, notes = [] }: Comparison,
+): Promise<Report> {
   const measured = await race(contenders, options);
   return {
     results: Object.fromEntries([...measured].map(([name, rounds]) => [name, figures(rounds)])),
     ratios: Object.fromEntries(Object.entries(ratios).map(([name, of]) => [name, ratio(measured, ...of)])),
+    targets,
+    notes,
   };
 }
 
-/** One report of several. */
-export const merged = (reports: readonly Report[]): Report => ({
-  results: Object.assign({}, ...reports.map(({ results }) => results)),
-  ratios: Object.assign({}, ...reports.map(({ ratios }) => ratios)),
-  targets: Object.assign({}, ...reports.map(({ targets }) => targets)),
-  notes: reports.flatMap(({ notes }) => notes),
-});
+type Bench = (options: BenchOptions) => Promise<Report>;
 
-/** The level that such a share of these does not exceed. */
+/** One report of several, taken one after the other. */
+export const inTurn =
+  (...benches: readonly Bench[]): Bench =>
+  async (options) => {
+    const reports: Report[] = [];
+    for (const bench of benches) reports.push(await bench(options));
+    return {
+      results: Object.assign({}, ...reports.map(({ results }) => results)),
+      ratios: Object.assign({}, ...reports.map(({ ratios }) => ratios)),
+      targets: Object.assign({}, ...reports.map(({ targets }) => targets)),
+      notes: reports.flatMap(({ notes }) => notes),
+    };
+  };
+
 export function quantile(values: readonly number[], share: number): string {
   const sorted = [...values].sort((a, b) => a - b);
   return (sorted[Math.floor(share * (sorted.length - 1))] ?? 0).toFixed(1);
@@ -109,11 +121,9 @@ function median(sorted: readonly number[]): number {
   return (low + high) / 2;
 }
 
-/** The ratios that did not reach their targets. */
 export const missedIn = ({ ratios, targets }: Report): string[] =>
   Object.entries(targets).flatMap(([name, target]) => ((ratios[name] ?? 0) >= target ? [] : [name]));
 
-/** The report as a person reads it. */
 export function tableOf(bench: string, report: Report): string {
   const rows = Object.entries(report.results).map(([name, { median, min, max }]) => [
     name,

@@ -52,20 +52,18 @@ export async function sandbox(options: BenchOptions): Promise<Report> {
   };
   try {
     // How many times as long ours takes, so the other way round.
-    const compared = await compare(contenders, options, {
-      warm: ['pipe', 'warm call'],
-      cold: ['interpreter', 'cold sandbox'],
-      coldLean: ['lean interpreter', 'cold sandbox'],
-    });
-    return {
-      ...compared,
-      targets: {},
+    return await compare(contenders, options, {
+      ratios: {
+        warm: ['pipe', 'warm call'],
+        cold: ['interpreter', 'cold sandbox'],
+        coldLean: ['lean interpreter', 'cold sandbox'],
+      },
       notes: [
         'Ratios are times: a warm call in plain pipe round trips to the same interpreter (at most 1.5), and a cold sandbox ' +
           'with an agent started in it in starts of the bare interpreter (at most 1.5); coldLean is against an interpreter ' +
           'with the options of the sandbox, which load less. Cold is all but the cgroup and the launcher that waits in it.',
       ],
-    };
+    });
   } finally {
     agent.dispose();
     echo.stop();

@@ -16,7 +16,7 @@ import {
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
 import { stakes } from '../../services/wallet/policies.js';
 import { withPostgres } from '../harness/folders.js';
-import { seatOf, wonBy } from '../harness/write-side.js';
+import { pagesOfLog, seatOf, streamsIn, wonBy } from '../harness/write-side.js';
 import { withStore } from './command.js';
 import { type BenchOptions, compare, type Report, scaled } from './rounds.js';
 import { drive } from './workload.js';
@@ -47,7 +47,7 @@ export async function settle(options: BenchOptions): Promise<Report> {
         postgres: () => transferAll(url, perLane),
       };
       const ratios = { append: ['settle', 'append'], postgres: ['settle', 'postgres'] } as const;
-      return { ...(await compare(contenders, options, ratios)), targets: { append: 0.4, postgres: 3 }, notes };
+      return compare(contenders, options, { ratios, targets: { append: 0.4, postgres: 3 }, notes });
     },
     { connectionsMax: IN_FLIGHT + 8 },
   );
@@ -111,29 +111,26 @@ const won = (matchId: string): ReportMatch =>
 /** The appends of one settlement, in three steps: the holds, the settlement, the posts. */
 type Steps = readonly (readonly (readonly SealedEvent[])[])[];
 
-interface Written {
-  readonly before: readonly SealedEvent[];
-  readonly lanes: readonly (readonly Steps[])[];
-}
-
 /** The events of all settlements, as handle() seals them. */
-async function writtenBy(perLane: number): Promise<Written> {
+async function writtenBy(perLane: number) {
   const store = new MemoryEventStore();
   const handle = createHandle({ store });
   const lanes = await claimed(store, handle, perLane);
-  const sealed = async (after: number) => {
-    const page = await store.readAll({ after });
-    return page.map(({ position: _position, ...event }) => event as SealedEvent);
+  const sealedAfter = async (position: number) => {
+    const events: SealedEvent[] = [];
+    for await (const page of pagesOfLog(store, position)) {
+      events.push(...page.map(({ position: _position, ...event }) => event as SealedEvent));
+    }
+    return events;
   };
-  const before: SealedEvent[] = [];
-  for (let page = await sealed(0); page.length > 0; page = await sealed(before.length)) before.push(...page);
+  const before = await sealedAfter(0);
   const steps: Steps[][] = [];
   for (const lane of lanes) {
     const own: Steps[] = [];
     for (const bout of lane) {
       const from = await store.lastPosition();
       await settleOne(handle, bout);
-      const events = await sealed(from);
+      const events = await sealedAfter(from);
       const [holds, rest] = [events.slice(0, 2), events.slice(2)];
       const posts = bout.accounts.map((name) => rest.filter(({ stream }) => stream === `wallet-${name}`));
       own.push([holds.map((event) => [event]), [rest.slice(0, 2)], posts]);
@@ -143,14 +140,12 @@ async function writtenBy(perLane: number): Promise<Written> {
   return { before, lanes: steps };
 }
 
-async function appendAll(store: EventStore, { before, lanes }: Written): Promise<number> {
-  const streams = new Map<string, SealedEvent[]>();
-  for (const event of before) streams.set(event.stream, [...(streams.get(event.stream) ?? []), event]);
+async function appendAll(store: EventStore, { before, lanes }: Awaited<ReturnType<typeof writtenBy>>): Promise<number> {
   const append = (events: readonly SealedEvent[]) => {
     const [first] = events as [SealedEvent];
     return store.append(first.stream, first.revision - 1, events);
   };
-  await Promise.all([...streams.values()].map(append));
+  await Promise.all([...streamsIn(before).values()].map(append));
   return drive(lanes, async (steps) => {
     for (const appends of steps) await Promise.all(appends.map(append));
   });

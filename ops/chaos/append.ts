@@ -5,13 +5,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { createHandle, invariant, newMeta, SYSTEM, seededIds } from '../../services/kernel/index.js';
 import { GrantCredits, wallet } from '../../services/wallet/index.js';
-import { createDatabase, withFolder, withPostgres } from '../harness/folders.js';
+import { closing, createDatabase, withFolder, withPostgres } from '../harness/folders.js';
 import { commandNamed, contextOf } from '../harness/write-side.js';
-import { type Acknowledged, checks, digestOf, indexEqualsLog, readLog, type Scene, type Witnessed } from './checks.js';
+import {
+  type Acknowledgement,
+  checks,
+  digestOf,
+  indexEqualsLog,
+  readLog,
+  type Scene,
+  type Testimony,
+} from './checks.js';
 import { endWithin, startChild, tell } from './children.js';
 import type { Run } from './run.js';
 import { type Answer, copyOf, damages, inflict, Reader } from './torn.js';
-import { between, errand, type Random, type Sent, seededRandom } from './workload.js';
+import { between, errand, type Random, type SentCommand, seededRandom } from './workload.js';
 
 /** Every so many seeds have projections running beside their writers; they take a second more each. */
 const PROJECTED = 10;
@@ -46,7 +54,7 @@ export const append: Run = {
 async function runSeed(seed: number, reader: Reader, serverUrl: string | undefined) {
   const random = seededRandom('chaos', seed);
   const failures: string[] = [];
-  const witnessed: Witnessed = { sent: new Map(), acknowledged: new Map() };
+  const witnessed: Testimony = { sent: new Map(), acknowledged: new Map() };
   const torn = { reported: 0, harmless: 0 };
   let [kills, events, digest] = [0, 0, ''];
   await withFolder(async (root) => {
@@ -67,10 +75,10 @@ async function runSeed(seed: number, reader: Reader, serverUrl: string | undefin
   return { failures, kills, acknowledged: witnessed.acknowledged.size, events, torn };
 }
 
-type Line = { readonly sent: Sent } | { readonly acknowledged: Acknowledged };
+type Line = { readonly sent: SentCommand } | { readonly acknowledged: Acknowledgement };
 
 /** Lets a writer run until it has been acknowledged a seeded number of times, and a seeded moment longer. */
-async function writeAndKill(args: readonly string[], random: Random, witnessed: Witnessed): Promise<string> {
+async function writeAndKill(args: readonly string[], random: Random, witnessed: Testimony): Promise<string> {
   const killAfter = between(random, 0, ACKNOWLEDGEMENTS_MAX[random() < LONG_LIVES ? 'long' : 'short']);
   const delayMs = random() * DELAY_MS_MAX;
   let count = 0;
@@ -86,24 +94,16 @@ async function writeAndKill(args: readonly string[], random: Random, witnessed: 
   return how === 'SIGKILL' ? '' : `the writer ended with ${how} after ${count} acknowledgements: ${writer.errors}`;
 }
 
-async function check(
-  scene: Omit<Scene, 'store' | 'log'>,
-): Promise<{ events: number; digest: string; faults: string[] }> {
-  const store = await LmdbEventStore.open(scene.folder);
-  try {
+const check = (scene: Omit<Scene, 'store' | 'log'>) =>
+  closing(LmdbEventStore.open(scene.folder), async (store) => {
     const log = await readLog(store);
     const faults: string[] = [];
     for (const holds of checks) {
-      const found = await holds({ ...scene, store, log }).catch((error: unknown) => [
-        `${holds.name}: ${String(error)}`,
-      ]);
+      const found = await holds({ ...scene, store, log }).catch((error) => [`${holds.name}: ${String(error)}`]);
       faults.push(...found.slice(0, FAULTS_SHOWN));
     }
     return { events: log.length, digest: digestOf(await readLog(store)), faults };
-  } finally {
-    await store.close();
-  }
-}
+  });
 
 /** Damages copies of the closed folder, which has this digest: every damage once, mostly to the log. */
 async function tear(
@@ -137,7 +137,7 @@ export async function write([folder = '', run = '', databaseUrl]: string[]): Pro
     await followWithProjections(store, databaseUrl);
   }
   const handle = createHandle({ store });
-  const send = async (sent: Sent, random: Random) => {
+  const send = async (sent: SentCommand, random: Random) => {
     const command = commandNamed(sent.type, sent.data, sent.meta);
     const context = contextOf(command);
     tell({ sent });

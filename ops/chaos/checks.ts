@@ -5,14 +5,15 @@ import {
   type EventStore,
   type Handle,
   type Handled,
+  pagesOf,
   type RecordedEvent,
 } from '../../services/kernel/index.js';
 import { verifyStore } from '../cli/verify.js';
-import { commandNamed, contextOf } from '../harness/write-side.js';
-import type { Sent } from './workload.js';
+import { commandNamed, contextOf, pagesOfLog, streamsIn } from '../harness/write-side.js';
+import type { SentCommand } from './workload.js';
 
 /** What the store promised: these events, here, for good. */
-export interface Acknowledged {
+export interface Acknowledgement {
   readonly commandId: string;
   readonly stream: string;
   /** Of the command's last event. */
@@ -22,9 +23,9 @@ export interface Acknowledged {
 }
 
 /** What came through a pipe before its writer was killed. */
-export interface Witnessed {
-  readonly sent: Map<string, Sent>;
-  readonly acknowledged: Map<string, Acknowledged>;
+export interface Testimony {
+  readonly sent: Map<string, SentCommand>;
+  readonly acknowledged: Map<string, Acknowledgement>;
 }
 
 export interface Scene {
@@ -32,7 +33,7 @@ export interface Scene {
   readonly store: EventStore;
   /** The whole log, as the reopened store gives it. */
   readonly log: readonly RecordedEvent[];
-  readonly witnessed: Witnessed;
+  readonly witnessed: Testimony;
   /** Where the writer's projections were, if it had any. */
   readonly databaseUrl?: string | undefined;
 }
@@ -53,12 +54,11 @@ export const checks: readonly Check[] = [
 
 export async function readLog(store: EventStore): Promise<RecordedEvent[]> {
   const log: RecordedEvent[] = [];
-  for (;;) {
-    const page = await store.readAll({ after: log.length });
-    if (page.length === 0) return log;
+  for await (const page of pagesOfLog(store)) {
     log.push(...page);
     await sleep(0);
   }
+  return log;
 }
 
 /** One text for a whole log: two logs with the same digest hold the same events. */
@@ -97,19 +97,9 @@ export async function chainsHold({ store }: Pick<Scene, 'store'>): Promise<strin
 
 export async function indexEqualsLog({ store, log }: Pick<Scene, 'store' | 'log'>): Promise<string[]> {
   const faults: string[] = [];
-  const streams = new Map<string, RecordedEvent[]>();
-  for (const event of log) {
-    const events = streams.get(event.stream) ?? [];
-    streams.set(event.stream, events);
-    events.push(event);
-  }
-  for (const [stream, expected] of streams) {
+  for (const [stream, expected] of streamsIn(log)) {
     const events: RecordedEvent[] = [];
-    for (;;) {
-      const page = await store.readStream(stream, { fromRevision: events.length });
-      if (page.length === 0) break;
-      events.push(...page);
-    }
+    for await (const page of pagesOf(store, stream)) events.push(...page);
     const same = events.length === expected.length && events.every((event, i) => event.id === expected[i]?.id);
     if (!same) faults.push(`The index of ${stream} gives ${events.length} events, the log ${expected.length}.`);
     const head = await store.head(stream);
@@ -124,7 +114,7 @@ async function projectionsEqualRebuild({ log, databaseUrl }: Scene): Promise<str
   return compareWithRebuild(log, databaseUrl);
 }
 
-function again(handle: Handle, { type, data, meta }: Sent): Promise<Handled> {
+function again(handle: Handle, { type, data, meta }: SentCommand): Promise<Handled> {
   const command = commandNamed(type, data, meta);
   return handle(contextOf(command), command);
 }

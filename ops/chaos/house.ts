@@ -1,18 +1,10 @@
 import { argv, exit, kill, pid } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { upcast } from '../../projections/views.js';
-import {
-  type ArenaEvent,
-  ClaimMatch,
-  ProposeMatch,
-  ReportMatch,
-  ReverseMatch,
-  VoidMatch,
-} from '../../services/arena/index.js';
+import type { ArenaEvent } from '../../services/arena/index.js';
 import { derivedId, invariant, isAgonError, newMeta, type RecordedEvent, SYSTEM } from '../../services/kernel/index.js';
-import { AskWithdrawal, type PaymentEvent, RecordTransfer, TakeNotice } from '../../services/payments/index.js';
-import { BuyCredits, DepositFunds } from '../../services/wallet/index.js';
-import { openWriteSide, seatOf, wonBy } from '../harness/write-side.js';
+import type { PaymentEvent } from '../../services/payments/index.js';
+import { commandNamed, openWriteSide, seatOf, wonBy } from '../harness/write-side.js';
 import type { Point } from './settle.js';
 import { between, seededRandom } from './workload.js';
 
@@ -37,9 +29,10 @@ const { store, execute, settled, close } = await openWriteSide(folder, async (co
   return handled;
 });
 
-const meta = (...name: (string | number)[]) => {
+/** Once each, by a name for it. */
+const send = (type: string, data: object, ...name: (string | number)[]) => {
   const id = derivedId('settle', seed, ...name);
-  return newMeta(SYSTEM, { id, clock: () => new Date(START_MS).toISOString() });
+  return execute(commandNamed(type, data, newMeta(SYSTEM, { id, clock: () => new Date(START_MS).toISOString() })));
 };
 const matchIds = Array.from({ length: MATCHES }, (_, i) => derivedId('settle', seed, 'match', i));
 
@@ -71,7 +64,7 @@ async function pay(): Promise<void> {
     const amountCents = accountId === 'dan' ? '250' : '5000';
     const deposit = { accountId, amountCents, currency: 'USD', depositId: `deposit-${accountId}` };
     const withdrawableAt = new Date(START_MS).toISOString();
-    await execute(new DepositFunds({ ...deposit, withdrawableAt }, meta('deposit', accountId)));
+    await send('DepositFunds', { ...deposit, withdrawableAt }, 'deposit', accountId);
   }
 }
 
@@ -85,7 +78,7 @@ async function propose(i: number): Promise<void> {
   const bounty = random() < 0.5 ? { bounty: { bountyId: `b-${i}`, sponsorId: 'cyd', amountCents: '101' } } : {};
   const stakeCents = `${between(random, 0, 2) * 100}`;
   const terms = { matchId, game: 'connect-four', stakeCents, currency: 'USD', seed: `${i}`, rakeBps: 700 };
-  await execute(new ProposeMatch({ ...terms, seats, ...bounty, disputeWindowMs: 0 }, meta('propose', i)));
+  await send('ProposeMatch', { ...terms, seats, ...bounty, disputeWindowMs: 0 }, 'propose', i);
 }
 
 /** Plays what is ready, voids some of it instead, reverses some of what was settled, and pays out what was asked for. */
@@ -98,10 +91,10 @@ async function play({ type, data }: ArenaEvent | PaymentEvent): Promise<void> {
   const [isVoid, isReversed, winner] = [random() < 0.2, random() < 0.3, between(random, 0, 2)];
   const { matchId } = data;
   if (type === 'MatchReady') {
-    if (isVoid) await execute(new VoidMatch({ matchId, detail: 'chaos' }, meta('void', i)));
+    if (isVoid) await send('VoidMatch', { matchId, detail: 'chaos' }, 'void', i);
     else await report(i, winner);
   } else if (type === 'MatchSettled' && isReversed) {
-    await execute(new ReverseMatch({ matchId, reason: 'chaos' }, meta('reverse', i)));
+    await send('ReverseMatch', { matchId, reason: 'chaos' }, 'reverse', i);
   } else if (type === 'MatchSettled' || type === 'MatchVoided' || type === 'MatchReversed') over.add(matchId);
 }
 
@@ -110,34 +103,28 @@ async function report(i: number, winner: number): Promise<void> {
   const [proposed] = await store.readStream(`match-${attempt.matchId}`, { limit: 1 });
   invariant(proposed, 'A match that is ready was proposed.');
   const seats = (proposed.data as { seats: unknown[] }).seats.length;
-  await execute(new ClaimMatch({ ...attempt, leaseMs: 3_600_000 }, meta('claim', i)));
-  const won = wonBy(winner % seats, seats);
-  await execute(new ReportMatch({ ...attempt, ...won }, meta('report', i)));
+  await send('ClaimMatch', { ...attempt, leaseMs: 3_600_000 }, 'claim', i);
+  await send('ReportMatch', { ...attempt, ...wonBy(winner % seats, seats) }, 'report', i);
 }
 
-/** Once each, by the command's id. */
 async function buy(): Promise<void> {
-  const paid = { amountCents: '200', currency: 'USD' };
-  for (const accountId of payees) {
-    const pack = { accountId, packId: 'small', creditCents: '1000', paid };
-    await execute(new BuyCredits(pack, meta('buy', accountId)));
-  }
+  const pack = { packId: 'small', creditCents: '1000', paid: { amountCents: '200', currency: 'USD' } };
+  for (const accountId of payees) await send('BuyCredits', { accountId, ...pack }, 'buy', accountId);
 }
 
 /** Money that leaves the house: asked for, held, and posted when it has gone. */
 async function withdraw(): Promise<void> {
   for (const accountId of payees) {
     const account = { accountId, payoutAccountId: `acct_${accountId}`, enabled: true, asOfS: 1 };
-    const notice = { kind: 'payout-account', ...account } as const;
-    await execute(new TakeNotice({ accountId, notice }, meta('payout account', accountId)));
+    const notice = { kind: 'payout-account', ...account };
+    await send('TakeNotice', { accountId, notice }, 'payout account', accountId);
     const withdrawalId = derivedId('settle', seed, 'withdrawal', accountId);
-    const asked = { accountId, withdrawalId, amountCents: '300', currency: 'USD' } as const;
-    await execute(new AskWithdrawal(asked, meta('withdraw', accountId))).catch(unlessDone);
+    const asked = { accountId, withdrawalId, amountCents: '300', currency: 'USD' };
+    await send('AskWithdrawal', asked, 'withdraw', accountId).catch(unlessDone);
   }
 }
 
 /** The provider's part; what the real one may do to it is for the other half of this run. */
 async function transfer({ accountId, withdrawalId }: { accountId: string; withdrawalId: string }): Promise<void> {
-  const transferId = `tr_${accountId}`;
-  await execute(new RecordTransfer({ accountId, withdrawalId, transferId }, meta('transfer', accountId)));
+  await send('RecordTransfer', { accountId, withdrawalId, transferId: `tr_${accountId}` }, 'transfer', accountId);
 }

@@ -10,15 +10,7 @@ import { drain, runner } from './runner.js';
 import { settle } from './settle.js';
 
 /** Each with what follows it. */
-const runs: readonly (readonly [Run, Run?])[] = [
-  [append],
-  [runner, drain],
-  [settle, payout],
-  [payout],
-  [projections],
-  [analytics],
-  [cluster],
-];
+const runs = [[append], [runner, drain], [settle, payout], [payout], [projections], [analytics], [cluster]] as const;
 
 interface Options {
   readonly seeds: number;

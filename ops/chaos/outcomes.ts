@@ -4,6 +4,8 @@ import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { type ArenaEvent, isAuthentic } from '../../services/arena/index.js';
 import type { DomainEvent, RecordedEvent } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
+import { closing } from '../harness/folders.js';
+import { streamsIn } from '../harness/write-side.js';
 import { chainsHold, readLog } from './checks.js';
 
 export interface Outcomes {
@@ -20,13 +22,10 @@ type DataOf<Type extends ArenaEvent['type']> = Extract<ArenaEvent, DomainEvent<T
 
 /** The whole log of an arena that has stopped, in current versions; says so where it does not verify. */
 export async function verifiedLog(folder: string, failures: string[]): Promise<readonly RecordedEvent[]> {
-  const store = await LmdbEventStore.open(folderLayout(folder).log, { readOnly: true });
-  try {
+  return closing(LmdbEventStore.open(folderLayout(folder).log, { readOnly: true }), async (store) => {
     failures.push(...(await chainsHold({ store })));
     return (await readLog(store)).map(upcast);
-  } finally {
-    await store.close();
-  }
+  });
 }
 
 /** When everything has come to its end, no hold is open, and every match has ended once. */
@@ -54,13 +53,11 @@ export const countIn = (log: readonly RecordedEvent[], ...types: string[]): numb
 export async function outcomesOf(folder: string, matches: number): Promise<Outcomes> {
   const failures: string[] = [];
   const log = await verifiedLog(folder, failures);
-  const streams = new Map<string, ArenaEvent[]>();
-  for (const event of log) {
-    if (!event.stream.startsWith('match-')) continue;
-    streams.set(event.stream, [...(streams.get(event.stream) ?? []), event as unknown as ArenaEvent]);
-  }
+  const streams = streamsIn(log.filter(({ stream }) => stream.startsWith('match-')));
   if (streams.size !== matches) failures.push(`There are ${streams.size} matches instead of ${matches}.`);
-  for (const [stream, events] of streams) failures.push(...matchFaults(events).map((what) => `${stream}: ${what}`));
+  for (const [stream, events] of streams) {
+    failures.push(...matchFaults(events as unknown as ArenaEvent[]).map((what) => `${stream}: ${what}`));
+  }
   if (countIn(log, 'FundsHeld') === 0) failures.push('The ledger is empty.');
   return {
     settled: countIn(log, 'MatchSettled'),

@@ -181,31 +181,28 @@ function faultsOf(seed: number, events: readonly RecordedEvent[], stripe: Sandbo
   const expect = (what: string, found: number, wanted: number) => {
     if (found !== wanted) faults.push(`${what}: ${found}, not ${wanted}`);
   };
+  const count = (types: RegExp, about: object) => {
+    const [[name = '', id]] = Object.entries(about) as [[string, unknown]];
+    return events.filter(({ type, data }) => types.test(type) && (data as Record<string, unknown>)[name] === id).length;
+  };
+  const listed = (object: string, name: string, id: string) =>
+    stripe.books.list(object).filter(({ metadata }) => metadata?.[name] === id);
   for (const { paymentId } of payments) {
-    const credits = all.filter(({ type, data }) => type === 'FundsDeposited' && data.depositId === paymentId);
-    const charges = stripe.books
-      .list('checkout.session')
-      .filter((each) => each.status === 'complete' && each.metadata?.agon_payment === paymentId);
-    expect(`credits of payment ${paymentId}`, credits.length, 1);
-    expect(`charges of payment ${paymentId}`, charges.length, 1);
+    const sessions = listed('checkout.session', 'agon_payment', paymentId);
+    expect(`credits of payment ${paymentId}`, count(/^FundsDeposited$/, { depositId: paymentId }), 1);
+    expect(`charges of payment ${paymentId}`, sessions.filter(({ status }) => status === 'complete').length, 1);
   }
   for (const { withdrawalId, amountCents } of withdrawals) {
-    const paid = all.filter(({ type, data }) => type === 'WithdrawalPaid' && data.withdrawalId === withdrawalId);
-    const transfers = stripe.books.list('transfer').filter((each) => each.metadata?.agon_withdrawal === withdrawalId);
-    const ends = all.filter(
-      ({ type, data }) =>
-        /^Withdrawal(Paid|Failed|Refused)$/.test(type) && 'withdrawalId' in data && data.withdrawalId === withdrawalId,
-    );
-    expect(`ends of withdrawal ${withdrawalId}`, ends.length, 1);
-    expect(`transfers of withdrawal ${withdrawalId}`, transfers.length, paid.length);
+    const transfers = listed('transfer', 'agon_withdrawal', withdrawalId);
+    expect(`ends of withdrawal ${withdrawalId}`, count(/^Withdrawal(Paid|Failed|Refused)$/, { withdrawalId }), 1);
+    expect(`transfers of withdrawal ${withdrawalId}`, transfers.length, count(/^WithdrawalPaid$/, { withdrawalId }));
     for (const { amount } of transfers)
       expect(`cents of withdrawal ${withdrawalId}`, Number(amount), Number(amountCents));
   }
   for (const { requestId } of refunds) {
-    const made = stripe.books.list('refund').filter((each) => each.metadata?.agon_refund === requestId);
-    const taken = all.filter(({ type, data }) => type === 'PaymentRefunded' && data.refundId === made[0]?.id);
+    const made = listed('refund', 'agon_refund', requestId);
     expect(`refunds of request ${requestId}`, made.length, 1);
-    expect(`records of refund ${made[0]?.id}`, taken.length, 1);
+    expect(`records of refund ${made[0]?.id}`, count(/^PaymentRefunded$/, { refundId: made[0]?.id }), 1);
   }
   for (const { id, amount_reversed: back } of stripe.books.list('transfer')) {
     const again = all.filter(({ type, data }) => type === 'FundsDeposited' && data.depositId.startsWith(`${id}:`));

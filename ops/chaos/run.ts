@@ -2,10 +2,10 @@ import { availableParallelism } from 'node:os';
 import { stderr } from 'node:process';
 
 /** Numbers are added up over all seeds, and names counted. */
-export type Figure = number | readonly string[] | { readonly [name: string]: Figure };
+type Figure = number | readonly string[] | { readonly [name: string]: Figure };
 
 /** What came of a seed: its failures, and figures beside them. */
-export interface Findings {
+interface Findings {
   readonly failures: readonly string[];
 }
 
@@ -68,14 +68,12 @@ function combined(figures: readonly Figure[]): unknown {
   return Object.fromEntries([...parts].map((name) => [name, combined(of(name))]));
 }
 
-/** How many of each. */
 function tally(names: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const name of [...names].sort()) counts[name] = (counts[name] ?? 0) + 1;
   return counts;
 }
 
-/** The summary as a person reads it. */
 export function textOf({ name, holds }: Run, { failures, seconds, ...figures }: Summary): string {
   const inWords = (value: unknown): string =>
     typeof value === 'object' && value !== null

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { createHandle, derivedId, type EventStore, newMeta, runnerIdOf, SYSTEM } from '../../services/kernel/index.js';
-import { commandNamed, contextOf, policies, seatOf } from '../harness/write-side.js';
+import { commandNamed, contextOf, pagesOfLog, policies, seatOf } from '../harness/write-side.js';
 import { between, type Random } from './workload.js';
 
 const START_MS = Date.parse('2026-01-01T00:00:00.000Z');
@@ -53,9 +53,7 @@ async function senderTo(store: EventStore, { name, onward }: Scenario): Promise<
     const id = derivedId('chapter', name, 'command', sent++);
     const command = commandNamed(type, data, newMeta(SYSTEM, { id, clock: () => new Date(nowMs).toISOString() }));
     await handle(contextOf(command), command);
-    for (;;) {
-      const page = await store.readAll({ after: seen });
-      if (page.length === 0) return;
+    for await (const page of pagesOfLog(store, seen)) {
       for (const event of page) {
         for (const policy of policies.filter(({ types }) => types.includes(event.type))) {
           for (const reaction of policy.react(event)) await handle(contextOf(reaction), reaction);

@@ -1,4 +1,4 @@
-import { type CommandMeta, derivedId, type Ids, SYSTEM, systemClock } from '../../services/kernel/index.js';
+import { type CommandMeta, derivedId, type Ids, newMeta, SYSTEM } from '../../services/kernel/index.js';
 import { seatOf, wonBy } from '../harness/write-side.js';
 
 /** Numbers in [0, 1) that depend only on the seed (mulberry32). */
@@ -18,7 +18,7 @@ export function seededRandom(...parts: readonly (string | number)[]): Random {
 export const between = (random: Random, min: number, max: number) => min + Math.floor(random() * (max - min + 1));
 
 /** A command as it travels from the writer to the one who checks. */
-export interface Sent {
+export interface SentCommand {
   readonly type: string;
   readonly data: unknown;
   readonly meta: CommandMeta;
@@ -27,17 +27,14 @@ export interface Sent {
 const ACCOUNTS = 24;
 const TURNS_MAX = 40;
 
-type Send = (sent: Sent) => Promise<readonly { readonly type: string }[]>;
+type Events = Promise<readonly { readonly type: string }[]>;
+type Send = (sent: SentCommand) => Events;
+type Give = (type: string, data: unknown) => Events;
 
 /** One errand of one writer: a few commands that build on each other, single events and long appends mixed. */
 export async function errand(random: Random, ids: Ids, send: Send): Promise<void> {
-  const command = (type: string, data: unknown) => {
-    const id = ids();
-    return send({
-      type,
-      data,
-      meta: { id, actor: SYSTEM, time: systemClock(), correlationId: id, causationId: id },
-    });
+  const command: Give = (type, data) => {
+    return send({ type, data, meta: newMeta(SYSTEM, { ids }) });
   };
   const accountId = `player-${between(random, 1, ACCOUNTS)}`;
   const amountCents = `${between(random, 1, 500)}`;
@@ -59,11 +56,7 @@ export async function errand(random: Random, ids: Ids, send: Send): Promise<void
   }
 }
 
-async function playMatch(
-  random: Random,
-  matchId: string,
-  command: (type: string, data: unknown) => Promise<unknown>,
-): Promise<void> {
+async function playMatch(random: Random, matchId: string, command: Give): Promise<void> {
   const seats = ['player-1', 'player-2'].map((accountId) => seatOf(accountId));
   const terms = { matchId, game: 'connect-four', stakeCents: '0', currency: 'PLAY' };
   await command('ProposeMatch', { ...terms, seed: matchId, seats, rakeBps: 1000 });

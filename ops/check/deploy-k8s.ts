@@ -2,15 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { packageRoot } from '../../services/runtime/package.js';
-import {
-  environmentFaults,
-  isPinned,
-  needFaults,
-  PLACEHOLDER,
-  portFaults,
-  processFaults,
-  secretFaults,
-} from './deploy.js';
+import { isPinned, PLACEHOLDER, processEnvironmentFaults, processFaults, secretFaults } from './deploy.js';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -26,16 +18,12 @@ interface Port {
   readonly containerPort?: number;
 }
 
-interface Variable {
-  readonly name: string;
-  readonly value?: string;
-  readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string; readonly optional?: boolean } };
-}
+type Probe = { readonly httpGet?: { readonly path: string; readonly port: string } };
 
 interface Container {
   readonly image: string;
   readonly args?: readonly string[];
-  readonly env?: readonly Variable[];
+  readonly env?: readonly { readonly name: string; readonly value?: string }[];
   readonly envFrom?: readonly { readonly configMapRef?: { readonly name: string } }[];
   readonly ports?: readonly Port[];
   readonly securityContext?: Record<string, unknown> & {
@@ -45,10 +33,6 @@ interface Container {
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
   readonly livenessProbe?: Probe;
   readonly readinessProbe?: Probe;
-}
-
-interface Probe {
-  readonly httpGet?: { readonly path: string; readonly port: string };
 }
 
 interface Pod {
@@ -118,7 +102,9 @@ export function kubernetesFaults(resources: readonly Resource[], processes: 'all
     ...workloads.flatMap((workload) =>
       [
         ...containerFaults(workload.spec.template.spec, of('ConfigMap')),
-        ...budgetFaults(workload, of('PodDisruptionBudget')),
+        ...(of('PodDisruptionBudget').some(({ spec }) => selects(spec.selector, workload.spec.template.metadata.labels))
+          ? []
+          : ['it has no PodDisruptionBudget']),
         ...runnerFaults(workload, policies),
       ].map((fault) => `${workload.metadata.name}: ${fault}`),
     ),
@@ -151,6 +137,7 @@ function containerFaults(pod: Pod, maps: readonly Resource[]): string[] {
     securityContext.readOnlyRootFilesystem === true &&
     securityContext.allowPrivilegeEscalation === false &&
     securityContext.capabilities?.drop?.includes('ALL') === true;
+  const open = ports.map(({ containerPort }) => `${containerPort}`);
   const probes = [
     [container.livenessProbe, '/healthz'],
     [container.readinessProbe, '/readyz'],
@@ -159,12 +146,7 @@ function containerFaults(pod: Pod, maps: readonly Resource[]): string[] {
     ...(isPinned(image) ? [] : [`the image ${image} is not pinned by a whole version`]),
     ...literal.map(({ name }) => `${name} is written down; a secret should hold it`),
     ...(shared.length === named.length ? [] : [`not all of its ConfigMaps are there: ${named.join(', ')}`]),
-    ...environmentFaults(environment),
-    ...needFaults(container.args ?? [], environment),
-    ...portFaults(
-      environment,
-      ports.map(({ containerPort }) => `${containerPort}`),
-    ),
+    ...processEnvironmentFaults(container.args ?? [], environment, open),
     ...(safe ? [] : ['it has more rights than it needs']),
     ...(resources?.requests && resources.limits ? [] : ['it says not what it takes']),
     ...probes
@@ -173,11 +155,6 @@ function containerFaults(pod: Pod, maps: readonly Resource[]): string[] {
       )
       .map(([, path]) => `nobody asks ${path} of it`),
   ];
-}
-
-function budgetFaults({ spec }: Resource, budgets: readonly Resource[]): string[] {
-  const { labels } = spec.template.metadata;
-  return budgets.some((budget) => selects(budget.spec.selector, labels)) ? [] : ['it has no PodDisruptionBudget'];
 }
 
 /** Runners have machines of their own, and reach nothing but names and the door for runners. */

@@ -4,10 +4,7 @@ import { parse } from 'yaml';
 import { asAgonError } from '../../services/kernel/index.js';
 import { packageRoot } from '../../services/runtime/package.js';
 import { environmentNames, parseConfig } from '../../services/runtime/settings.js';
-import { processNames as names } from '../run/names.js';
-
-/** As `agon run` knows them. */
-const processNames: readonly string[] = names;
+import { processNames } from '../run/names.js';
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -74,7 +71,9 @@ export function processFaults(commands: readonly (readonly string[])[]): string[
   const run = new Set(commands.filter(([first]) => first === 'run').flatMap((command) => command.slice(1)));
   return [
     ...processNames.filter((name) => !run.has(name)).map((name) => `nobody runs ${name}`),
-    ...[...run].filter((name) => !processNames.includes(name)).map((name) => `there is no process ${name}`),
+    ...[...run]
+      .filter((name) => !processNames.some((known) => known === name))
+      .map((name) => `there is no process ${name}`),
   ];
 }
 
@@ -136,40 +135,54 @@ function referenceFaults(service: Service, { services, networks, volumes, secret
 
 function agonFaults(service: Service, compose: Compose): string[] {
   const { ports = [], expose = [] } = service;
-  const environment = given(service.environment);
+  // Compose takes the values before it reads the YAML's types: what is empty then is text.
+  const values = Object.entries(service.environment ?? {}).map(([name, value]) => [name, value ?? ''] as const);
+  const environment: Environment = Object.fromEntries(values);
   const open = [...ports.map((mapping) => mapping.split(':').at(-1) ?? ''), ...expose];
   return [
-    ...environmentFaults(environment),
-    ...needFaults(service.command ?? [], environment),
-    ...portFaults(environment, open),
-    ...addressFaults(service, compose),
+    ...processEnvironmentFaults(service.command ?? [], environment, open),
+    ...addressFaults(environment, service, compose),
     ...(service.read_only && service.cap_drop?.includes('ALL') && !service.privileged
       ? []
       : ['it has more rights than it needs']),
   ];
 }
 
-/** Compose takes the values before it reads the YAML's types: what is empty then is text. */
-const given = (environment: Readonly<Record<string, string | null>> = {}): Environment =>
-  Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, value ?? '']));
+/**
+ * Names that are settings, and values that the configuration takes as they stand; the process is told of everything that
+ * it needs, be it empty until somebody chooses, and every port that is named is one that it was told to listen on.
+ */
+export function processEnvironmentFaults(
+  [, ...run]: readonly string[],
+  environment: Environment,
+  ports: readonly string[],
+): string[] {
+  const names = Object.keys(environment);
+  const needed = processNames.filter((name) => run.includes(name)).flatMap((name) => NEEDS[name]);
+  const told = names.filter((name) => name.endsWith('_PORT')).map((name) => environment[name]);
+  return [
+    ...names.filter((name) => !environmentNames.includes(name)).map((name) => `${name} is no setting of Agon`),
+    ...refusalOf(environment),
+    ...needed.filter((setting) => !names.includes(setting)).map((setting) => `it is not told ${setting}`),
+    ...ports.filter((port) => !told.includes(port)).map((port) => `nothing is configured to listen on port ${port}`),
+    ...(environment.AGON_HEALTH_PORT ? [] : ['AGON_HEALTH_PORT is not set: nobody could ask how it is']),
+  ];
+}
 
-/** Names that are settings, and values that the configuration takes as they stand. */
-export function environmentFaults(environment: Environment): string[] {
-  const unknown = Object.keys(environment).filter((name) => !environmentNames.includes(name));
-  const faults = unknown.map((name) => `${name} is no setting of Agon`);
+function refusalOf(environment: Environment): string[] {
   try {
     parseConfig({}, environment);
+    return [];
   } catch (error) {
-    faults.push(asAgonError(error).message);
+    return [asAgonError(error).message];
   }
-  return faults;
 }
 
 const BUS = ['AGON_STORE', 'KAFKA_BROKERS'];
 const SERVICE = [...BUS, 'DATABASE_URL'];
 
 /** What a process waits for in vain, or refuses to start without, when nobody tells it where it is. */
-const NEEDS: Readonly<Record<(typeof names)[number], readonly string[]>> = {
+const NEEDS: Readonly<Record<(typeof processNames)[number], readonly string[]>> = {
   eventstore: ['AGON_EVENTSTORE_PORT', 'AGON_EVENTSTORE_CERT', 'AGON_EVENTSTORE_KEY', 'AGON_OPERATOR_TOKEN'],
   relay: [...BUS, 'REDIS_URL'],
   // Tokens that all gateways, the arena and the door for agents have to know, and no folder that they share.
@@ -184,42 +197,17 @@ const NEEDS: Readonly<Record<(typeof names)[number], readonly string[]>> = {
   runner: ['AGON_ARENA', 'AGON_RUNNER_TOKEN'],
 };
 
-/** A process is told of everything that it needs, be it empty until somebody chooses. */
-export const needFaults = ([, ...run]: readonly string[], environment: Environment): string[] =>
-  names
-    .filter((name) => run.includes(name))
-    .flatMap((name) => NEEDS[name].filter((setting) => !Object.hasOwn(environment, setting)))
-    .map((setting) => `it is not told ${setting}`);
-
-/** A port that is named is one that the process was told to listen on. */
-export function portFaults(environment: Environment, ports: readonly string[]): string[] {
-  const told = portsIn(environment);
-  return [
-    ...ports.filter((port) => !told.includes(port)).map((port) => `nothing is configured to listen on port ${port}`),
-    ...(environment.AGON_HEALTH_PORT ? [] : ['AGON_HEALTH_PORT is not set: nobody could ask how it is']),
-  ];
-}
-
-const portsIn = (environment: Environment): string[] =>
-  Object.entries(environment).flatMap(([name, value]) => (name.endsWith('_PORT') ? [value] : []));
-
-/** host:port of everything that a process is told to speak to. */
-const addressesIn = (environment: Environment): { name: string; host: string; port: string }[] =>
-  Object.entries(environment).flatMap(([name, value]) => {
-    if (!['AGON_STORE', 'KAFKA_BROKERS', 'DATABASE_URL', 'REDIS_URL', 'CLICKHOUSE_URL', 'AGON_ARENA'].includes(name))
-      return [];
-    return [...value.matchAll(/(?:^|[,@/])([a-z][\w-]*):(\d+)/g)].map(([, host = '', port = '']) => ({
-      name,
-      host,
-      port,
-    }));
-  });
+const ENGINES = ['AGON_STORE', 'KAFKA_BROKERS', 'DATABASE_URL', 'REDIS_URL', 'CLICKHOUSE_URL', 'AGON_ARENA'];
 
 /** Whoever is spoken to is a service that is open there, on a network that both are on. */
-function addressFaults({ environment, networks = [] }: Service, { services }: Compose): string[] {
-  return addressesIn(given(environment)).flatMap(({ name, host, port }) => {
-    const other = services[host];
-    if (!other?.expose?.includes(port)) return [`${name} names ${host}:${port}, where nobody is`];
-    return other.networks?.some((network) => networks.includes(network)) ? [] : [`${host} cannot be reached from here`];
+function addressFaults(environment: Environment, { networks = [] }: Service, { services }: Compose): string[] {
+  return ENGINES.flatMap((name) => {
+    const addresses = (environment[name] ?? '').matchAll(/(?:^|[,@/])([a-z][\w-]*):(\d+)/g);
+    return [...addresses].flatMap(([, host = '', port = '']) => {
+      const other = services[host];
+      if (!other?.expose?.includes(port)) return [`${name} names ${host}:${port}, where nobody is`];
+      const meets = other.networks?.some((network) => networks.includes(network));
+      return meets ? [] : [`${host} cannot be reached from here`];
+    });
   });
 }

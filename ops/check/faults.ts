@@ -1,18 +1,9 @@
 import { writeFileSync } from 'node:fs';
-import { env, exit, stderr, stdout } from 'node:process';
-import { parseArgs } from 'node:util';
+import { env, exit, stdout } from 'node:process';
+import { newProgram, runProgram } from '../harness/command-line.js';
 import { type Fault, faults } from './faults/index.js';
 import { Lane } from './faults/lane.js';
 import { judge, type Verdict, whyUnfitToJudge } from './faults/verdict.js';
-
-const USAGE = `usage: npm run faults -- [name]... [--file path]... [--list]
-
-Plants one deliberate fault after the other and runs the spec file that has to notice it.
-
-  name         only faults whose name contains this text
-  --file path  only faults of files, or guarded by spec files, whose path contains this text
-  --list       names them and runs nothing
-`;
 
 interface Judgement {
   readonly fault: Fault;
@@ -21,38 +12,19 @@ interface Judgement {
 
 const say = (text: string) => stdout.write(`${text}\n`);
 
-interface Question {
-  readonly wanted: readonly Fault[];
-  readonly list: boolean;
-  readonly help: boolean;
-}
-
-/** What was asked for; throws if that is not understood. */
-function asked(): Question {
-  const options = {
-    file: { type: 'string', multiple: true },
-    list: { type: 'boolean' },
-    help: { type: 'boolean' },
-  } as const;
-  const { values, positionals } = parseArgs({ options, allowPositionals: true });
-  const wanted = faults.filter(
-    ({ name, file, spec }) =>
-      (positionals.length === 0 || positionals.some((text) => name.includes(text))) &&
-      (values.file ?? ['']).some((text) => file.includes(text) || spec.includes(text)),
-  );
-  if (wanted.length === 0) throw new Error('no fault is called that, or is in such a file');
-  return { wanted, list: values.list ?? false, help: values.help ?? false };
-}
-
 /** Judges the faults that one spec file guards, after a look at whether that file can judge. */
 async function judgeAll(lane: Lane, spec: string, group: readonly Fault[]): Promise<Judgement[]> {
   const startedMs = performance.now();
-  const unfit = await unfitSpecs(lane, spec);
+  const unfit = await verdictOf(async () => whyUnfitToJudge((await lane.run(spec)).run));
   say(`baseline    ${spec} (${secondsSince(startedMs)})`);
   const judged: Judgement[] = [];
   for (const fault of group) {
     const faultStartedMs = performance.now();
-    const verdict = unfit ?? (await tried(lane, fault));
+    const tried = async () => {
+      const { run, planted } = await lane.run(fault.spec, fault);
+      return judge(run, planted);
+    };
+    const verdict = unfit ?? (await verdictOf(tried));
     const why = verdict.kind === 'killed' ? '' : `: ${verdict.why}`;
     say(`${verdict.kind.padEnd(11)} ${fault.name} (${secondsSince(faultStartedMs)})${why}`);
     judged.push({ fault, verdict });
@@ -60,24 +32,9 @@ async function judgeAll(lane: Lane, spec: string, group: readonly Fault[]): Prom
   return judged;
 }
 
-/** What became of a fault; vitest falling over is no verdict about it, and keeps no other from being tried. */
-async function tried(lane: Lane, fault: Fault): Promise<Verdict> {
-  try {
-    const { run, planted } = await lane.run(fault.spec, fault);
-    return judge(run, planted);
-  } catch (error) {
-    return { kind: 'not judged', why: `vitest fell over: ${(error as Error).message}` };
-  }
-}
-
-/** Why the specs of a file cannot judge; undefined if they can. */
-async function unfitSpecs(lane: Lane, spec: string): Promise<Verdict | undefined> {
-  try {
-    return whyUnfitToJudge((await lane.run(spec)).run);
-  } catch (error) {
-    return { kind: 'not judged', why: `vitest fell over: ${(error as Error).message}` };
-  }
-}
+/** Vitest falling over is no verdict about a fault, and keeps no other from being tried. */
+const verdictOf = <T extends Verdict | undefined>(work: () => Promise<T>): Promise<T | Verdict> =>
+  work().catch((error: Error) => ({ kind: 'not judged', why: `vitest fell over: ${error.message}` }));
 
 const secondsSince = (startedMs: number) => `${((performance.now() - startedMs) / 1000).toFixed(1)} s`;
 
@@ -121,18 +78,27 @@ async function judgeGroups(wanted: readonly Fault[]): Promise<Judgement[]> {
 
 const takesEngines = (spec: string) => !/\/[^/.]+\.spec\.ts$/.test(spec);
 
-async function main(): Promise<number> {
-  let question: Question;
-  try {
-    question = asked();
-  } catch (error) {
-    stderr.write(`${(error as Error).message}\n\n${USAGE}`);
-    return 2;
-  }
-  if (question.help) say(USAGE);
-  else if (question.list) for (const { name, file, spec } of question.wanted) say(`${name}: ${file}, ${spec}`);
-  else return close(await judgeGroups(question.wanted));
-  return 0;
-}
-
-exit(await main());
+const program = newProgram(
+  'faults',
+  'Plants one deliberate fault after the other; the spec file beside it has to notice.',
+)
+  .showHelpAfterError()
+  .argument('[name...]', 'only faults whose name contains this text')
+  .option(
+    '--file <path>',
+    'only faults of files, or guarded by spec files, whose path contains this text',
+    (path, paths: readonly string[]) => [...paths, path],
+    [],
+  )
+  .option('--list', 'name them and run nothing', false)
+  .action(async (names: readonly string[], { file: paths, list }: { file: readonly string[]; list: boolean }) => {
+    const wanted = faults.filter(
+      ({ name, file, spec }) =>
+        (names.length === 0 || names.some((text) => name.includes(text))) &&
+        (paths.length === 0 || paths.some((text) => file.includes(text) || spec.includes(text))),
+    );
+    if (wanted.length === 0) program.error('no fault is called that, or is in such a file');
+    if (!list) exit(close(await judgeGroups(wanted)));
+    for (const { name, file, spec } of wanted) say(`${name}: ${file}, ${spec}`);
+  });
+await runProgram(program);

@@ -8,12 +8,6 @@ import { protoFaults } from './proto.js';
 import { schemaDrift } from './schemas.js';
 import { untidy } from './tidy.js';
 
-interface Gate {
-  readonly name: string;
-  /** What is wrong; empty when all is well. */
-  run(): string[];
-}
-
 const folders = ['services', 'projections', 'sandbox-runner', 'gateway', 'proto', 'sdk', 'ops'];
 
 /** A tool from node_modules; its output is the problem if it fails. */
@@ -26,22 +20,23 @@ const tool =
     return status === 0 ? [] : [`${out}${err}`.trim() || `${name} did not run: ${error?.message}`];
   };
 
-const gates: readonly Gate[] = [
-  { name: 'format and lint', run: tool('biome', 'ci', '--colors=off', '.') },
-  { name: 'types', run: tool('tsc', '--noEmit', '-p', 'tsconfig.json') },
-  { name: 'dependency rules', run: tool('depcruise', '--config', '.dependency-cruiser.cjs', ...folders) },
-  { name: 'interface definitions', run: protoFaults },
-  { name: 'event schemas', run: schemaDrift },
-  { name: 'tidy', run: untidy },
-  { name: 'deliberate faults', run: unfit },
-];
+/** Each says what is wrong: nothing when all is well. */
+const gates: Readonly<Record<string, () => string[]>> = {
+  'format and lint': tool('biome', 'ci', '--colors=off', '.'),
+  types: tool('tsc', '--noEmit', '-p', 'tsconfig.json'),
+  'dependency rules': tool('depcruise', '--config', '.dependency-cruiser.cjs', ...folders),
+  'interface definitions': protoFaults,
+  'event schemas': schemaDrift,
+  tidy: () => untidy(),
+  'deliberate faults': unfit,
+};
 
 /** Runs every gate, also after one has failed, so that one run tells all. */
 export function check(): boolean {
   let good = true;
-  for (const gate of gates) {
-    const problems = gate.run();
-    stdout.write(`${problems.length === 0 ? 'ok  ' : 'FAIL'} ${gate.name}\n`);
+  for (const [name, problemsOf] of Object.entries(gates)) {
+    const problems = problemsOf();
+    stdout.write(`${problems.length === 0 ? 'ok  ' : 'FAIL'} ${name}\n`);
     for (const problem of problems) stdout.write(`${problem.replace(/^/gm, '     ')}\n`);
     good &&= problems.length === 0;
   }

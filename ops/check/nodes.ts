@@ -26,16 +26,8 @@ function readableByAll(node: string, copy: string): string {
   return copy;
 }
 
-interface Step {
-  readonly name: string;
-  /** Why it failed; nothing when all is well. */
-  run(node: string): Promise<string | undefined>;
-}
-
-const STEPS: readonly Step[] = [
-  { name: 'specs', run: specs },
-  { name: 'start and stop', run: startAndStop },
-];
+/** Each says why it failed: nothing when all is well. */
+const STEPS = Object.entries({ specs, 'start and stop': startAndStop });
 
 /** All that a program says, its end kept. */
 function outputOf(child: ChildProcess): { text: string } {
@@ -99,7 +91,7 @@ async function main(lines: readonly string[]): Promise<number> {
     }
     const readable = readableByAll(node, join(work, line));
     const version = spawnSync(readable, ['--version'], { encoding: 'utf8' }).stdout.trim();
-    for (const { name, run } of STEPS) {
+    for (const [name, run] of STEPS) {
       const startedMs = performance.now();
       const wrong = await run(readable);
       counts[wrong === undefined ? 'passed' : 'failed'] += 1;

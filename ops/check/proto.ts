@@ -46,7 +46,6 @@ const DESCRIPTORS = [
   },
 ];
 
-/** The text of each file above, by its path. */
 function descriptors(): { files: Map<string, string>; problems: string[] } {
   const work = mkdtempSync(join(tmpdir(), 'agon-descriptors-'));
   const files = new Map<string, string>();

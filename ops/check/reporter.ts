@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { env } from 'node:process';
 import type { TestModule } from 'vitest/node';
 
-/** What became of one spec file. */
 export interface FileReport {
   readonly file: string;
   readonly durationMs: number;

@@ -37,7 +37,6 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   });
 }
 
-/** Runs a program to its end and shows what it says. */
 function run(file: string, args: readonly string[], own: Record<string, string> = {}): Promise<boolean> {
   const child = spawn(execPath, [file, ...args], {
     cwd: packageRoot,

@@ -107,7 +107,6 @@ function noteUses(uses: Uses, known: ReadonlySet<string>, { path }: Source, node
   for (const name of importedNames(node)) names.set(name, (names.get(name) ?? new Set()).add(path));
 }
 
-/** The module that a node imports from, if it imports. */
 function specifierOf(node: ts.Node): string | undefined {
   if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return textOf(node.moduleSpecifier);
   if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) return textOf(node.argument.literal);

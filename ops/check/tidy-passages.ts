@@ -70,32 +70,21 @@ function problemOf(place: Place, { path }: Source, lines: readonly Line[], at: n
   return { path, line, why: `lines ${range(lines, at)} stand at ${other} as well: ${length} lines of code` };
 }
 
+/** Lines with a word of code on them: comments are no tokens. */
 function codeLines(source: Source): Line[] {
   const { tree } = source;
   const code = new Set<number>();
-  const rows = tree.text.split('\n');
-  for (const statement of tree.statements) {
-    if (ts.isImportDeclaration(statement)) continue;
-    if (ts.isExportDeclaration(statement) && statement.moduleSpecifier) continue;
-    const [from, to] = [lineOf(source, statement.getStart(tree)), lineOf(source, statement.getEnd())];
-    for (let line = from; line <= to; line++) code.add(line);
-  }
-  const comments = commentLines(source);
-  return rows
+  const look = (node: ts.Node) => {
+    if (ts.isImportDeclaration(node) || (ts.isExportDeclaration(node) && node.moduleSpecifier)) return;
+    const parts = node.getChildren(tree).filter((part) => !ts.isJSDoc(part));
+    parts.forEach(look);
+    if (parts.length > 0 || node.getEnd() === node.getStart(tree)) return;
+    const end = lineOf(source, node.getEnd());
+    for (let line = lineOf(source, node.getStart(tree)); line <= end; line++) code.add(line);
+  };
+  look(tree);
+  return tree.text
+    .split('\n')
     .map((row, i) => ({ text: row.trim(), line: i + 1 }))
-    .filter(({ text, line }) => code.has(line) && !comments.has(line) && /\w/.test(text));
-}
-
-/** Lines with a comment and nothing else on them. */
-function commentLines({ tree }: Source): Set<number> {
-  const lines = new Set<number>();
-  let isWithin = false;
-  for (const [i, row] of tree.text.split('\n').entries()) {
-    const text = row.trim();
-    if (isWithin || text.startsWith('/*')) {
-      lines.add(i + 1);
-      isWithin = !text.includes('*/');
-    } else if (text.startsWith('//')) lines.add(i + 1);
-  }
-  return lines;
+    .filter(({ text, line }) => code.has(line) && /\w/.test(text));
 }

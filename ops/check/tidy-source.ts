@@ -7,7 +7,6 @@ export interface Source {
   readonly tree: ts.SourceFile;
 }
 
-/** What breaks a rule, and where. */
 export interface Problem {
   readonly path: string;
   /** From 1. */

@@ -6,20 +6,29 @@ const FUNCTION_LINES_MAX = 70;
 
 type SyntaxRule = (source: Source) => Problem[];
 
+type Place = (node: ts.Node) => ts.Node;
+const itself: Place = (node) => node;
+const itsName: Place = (node) => (node as ts.NamedDeclaration).name ?? node;
+
+/** A rule of what is wrong with a node, if anything, and where that is told. */
+const eachNode =
+  (whyNot: (node: ts.Node, source: Source) => string | undefined, place = itself): SyntaxRule =>
+  (source) =>
+    [...nodesOf(source.tree)].flatMap((node) => {
+      const why = whyNot(node, source);
+      return why === undefined ? [] : [problemAt(source, place(node), why)];
+    });
+
 /**
  * A function fits on a screen. Its lines are those from its first to its last, comments and blank ones as well, without
  * those of the functions in it but for the line where each begins: they count for themselves alone.
  */
-export const shortFunctions: SyntaxRule = (source) => {
-  const problems: Problem[] = [];
-  for (const node of nodesOf(source.tree)) {
-    if (!ts.isFunctionLike(node) || !('body' in node) || !node.body) continue;
-    const lines = ownLines(source, node);
-    if (lines <= FUNCTION_LINES_MAX || onlyDispatches(node.body as ts.Node)) continue;
-    problems.push(problemAt(source, node, `a function has at most ${FUNCTION_LINES_MAX} lines, and this one ${lines}`));
-  }
-  return problems;
-};
+export const shortFunctions = eachNode((node, source) => {
+  if (!ts.isFunctionLike(node) || !('body' in node) || !node.body) return undefined;
+  const lines = ownLines(source, node);
+  if (lines <= FUNCTION_LINES_MAX || onlyDispatches(node.body as ts.Node)) return undefined;
+  return `a function has at most ${FUNCTION_LINES_MAX} lines, and this one ${lines}`;
+});
 
 function ownLines(source: Source, fn: ts.Node): number {
   let lines = spanOf(source, fn) + 1;
@@ -61,46 +70,31 @@ const ONE_THING = new Set([
 ]);
 
 /** `...{ a, b }` among other properties writes several on one line, and that is all it does. The same of `...[a, b]`. */
-export const noPacking: SyntaxRule = (source) => {
-  const problems: Problem[] = [];
-  for (const node of nodesOf(source.tree)) {
-    if (!ts.isSpreadAssignment(node) && !ts.isSpreadElement(node)) continue;
-    const packed = bare(node.expression);
-    if (!ts.isObjectLiteralExpression(packed) && !ts.isArrayLiteralExpression(packed)) continue;
-    problems.push(problemAt(source, node, 'properties stand by themselves; a spread literal only packs them'));
-  }
-  return problems;
-};
+export const noPacking = eachNode((node) => {
+  if (!ts.isSpreadAssignment(node) && !ts.isSpreadElement(node)) return undefined;
+  const packed = bare(node.expression);
+  if (!ts.isObjectLiteralExpression(packed) && !ts.isArrayLiteralExpression(packed)) return undefined;
+  return 'properties stand by themselves; a spread literal only packs them';
+});
 
 /** Without parentheses, `as const` and `satisfies`. */
 function bare(expression: ts.Expression): ts.Expression {
-  if (
-    ts.isParenthesizedExpression(expression) ||
-    ts.isAsExpression(expression) ||
-    ts.isSatisfiesExpression(expression)
-  ) {
-    return bare(expression.expression);
-  }
-  return expression;
+  const { isParenthesizedExpression, isAsExpression, isSatisfiesExpression } = ts;
+  const wraps = [isParenthesizedExpression, isAsExpression, isSatisfiesExpression].find((is) => is(expression));
+  return wraps ? bare((expression as ts.ParenthesizedExpression).expression) : expression;
 }
 
 /** Where a member has to be hidden from whoever prints, logs or copies the object, and not from the compiler alone. */
 const HIDDEN: Readonly<Record<string, string>> = { 'services/kernel/secret.ts': '#text' };
 
 /** `private readonly x`: the compiler's own word. Neither `#x` nor `_x`. */
-export const onePrivateStyle: SyntaxRule = (source) => {
-  const problems: Problem[] = [];
-  for (const node of nodesOf(source.tree)) {
-    const isMember =
-      ts.isClassElement(node) || (ts.isParameter(node) && ts.isParameterPropertyDeclaration(node, node.parent));
-    if (!isMember || !node.name) continue;
-    const name = node.name.getText(source.tree);
-    if (HIDDEN[source.path] === name) continue;
-    if (/^[#_]/.test(name))
-      problems.push(problemAt(source, node.name, `a private member is marked by "private": ${name}`));
-  }
-  return problems;
-};
+export const onePrivateStyle = eachNode((node, { path, tree }) => {
+  const isMember =
+    ts.isClassElement(node) || (ts.isParameter(node) && ts.isParameterPropertyDeclaration(node, node.parent));
+  const name = isMember ? (node.name?.getText(tree) ?? '') : '';
+  if (!/^[#_]/.test(name) || HIDDEN[path] === name) return undefined;
+  return `a private member is marked by "private": ${name}`;
+}, itsName);
 
 /** Words that end like a participle and are none, or are things by now. */
 const NOUNS = new Set(['Feed', 'Seed', 'Speed', 'Need', 'Embed', 'Bed', 'Shed', 'Deed', 'Breed', 'Reed', 'Hundred']);
@@ -116,18 +110,13 @@ const IRREGULAR = new Set(
  * A type is a thing, and its name ends in a noun. What ends in -ed, or is one of the irregular forms, says what was done to
  * it. Events are what was done: their types in a context's events.ts may be called so.
  */
-export const nounsForTypes: SyntaxRule = (source) => {
-  if (/^services\/[^/]+\/events\.ts$/.test(source.path)) return [];
-  const problems: Problem[] = [];
-  for (const node of nodesOf(source.tree)) {
-    const isType = ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node) || ts.isClassDeclaration(node);
-    if (!isType || !node.name) continue;
-    const word = /[A-Z][a-z]*$/.exec(node.name.text)?.[0] ?? '';
-    const isParticiple = IRREGULAR.has(word) || (/[a-z]ed$/.test(word) && !NOUNS.has(word));
-    if (isParticiple) problems.push(problemAt(source, node.name, `a type is named by a noun: ${node.name.text}`));
-  }
-  return problems;
-};
+export const nounsForTypes = eachNode((node, { path }) => {
+  const isType = ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node) || ts.isClassDeclaration(node);
+  if (!isType || !node.name || /^services\/[^/]+\/events\.ts$/.test(path)) return undefined;
+  const word = /[A-Z][a-z]*$/.exec(node.name.text)?.[0] ?? '';
+  const isParticiple = IRREGULAR.has(word) || (/[a-z]ed$/.test(word) && !NOUNS.has(word));
+  return isParticiple ? `a type is named by a noun: ${node.name.text}` : undefined;
+}, itsName);
 
 /** Files of a context that may touch the world, and why. */
 const EDGES: Readonly<Record<string, string>> = {
@@ -142,20 +131,14 @@ const WORLDLY = new Set(['setTimeout', 'setInterval', 'setImmediate', 'fetch']);
  * A context decides, and somebody else acts: its files know neither the network, files, timers, Nest, adapters nor the
  * environment, but for the edges that are named. A context is a folder of services with an events.ts.
  */
-export const pureContexts =
-  (contexts: ReadonlySet<string>): SyntaxRule =>
-  (source) => {
+export const pureContexts = (contexts: ReadonlySet<string>): SyntaxRule =>
+  eachNode((node, source) => {
     const [, context, file = ''] = /^services\/([^/]+)\/(.+)$/.exec(source.path) ?? [];
-    if (!context || !contexts.has(context) || isTest(source.path) || file in EDGES) return [];
-    const problems: Problem[] = [];
-    for (const node of nodesOf(source.tree)) {
-      const reached = reachedBy(source, node);
-      if (reached) problems.push(problemAt(source, node, `a context is pure, and this reaches for ${reached}`));
-    }
-    return problems;
-  };
+    if (!context || !contexts.has(context) || isTest(source.path) || file in EDGES) return undefined;
+    const reached = reachedBy(source, node);
+    return reached && `a context is pure, and this reaches for ${reached}`;
+  });
 
-/** What of the world a node is about, if anything. */
 function reachedBy(source: Source, node: ts.Node): string | undefined {
   if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) {
     const specifier = node.moduleSpecifier && ts.isStringLiteral(node.moduleSpecifier) ? node.moduleSpecifier.text : '';

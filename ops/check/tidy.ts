@@ -81,7 +81,6 @@ function contextsAmong(sources: readonly Source[]): ReadonlySet<string> {
   return new Set(sources.flatMap(({ path }) => /^services\/([^/]+)\/events\.ts$/.exec(path)?.slice(1) ?? []));
 }
 
-/** Every tracked or new file. */
 const projectFiles = (): string[] =>
   execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: packageRoot })
     .toString()

@@ -17,7 +17,6 @@ export async function runProgram(program: Command): Promise<void> {
   }
 }
 
-/** The value of an option that counts something. */
 export const wholeNumber =
   (min: number) =>
   (text: string): number => {

@@ -33,6 +33,15 @@ export async function withFolder<T>(use: (folder: string) => Promise<T>): Promis
   }
 }
 
+/** Lends something that is closed afterwards. */
+export async function closing<T extends { close(): Promise<unknown> }, Result>(
+  opening: Promise<T>,
+  use: (opened: T) => Promise<Result>,
+): Promise<Result> {
+  const opened = await opening;
+  return use(opened).finally(() => opened.close());
+}
+
 /** Lends a PostgreSQL server of its own, the same way, and its folder. */
 export function withPostgres<T>(
   use: (url: string, folder: string) => Promise<T>,
@@ -44,7 +53,6 @@ export function withPostgres<T>(
   });
 }
 
-/** Carries out one statement, on a connection of its own. */
 export async function runSql(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

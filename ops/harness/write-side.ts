@@ -10,9 +10,11 @@ import {
   type Consumer,
   type Context,
   createHandle,
+  type EventStore,
   Folds,
   type Handled,
   invariant,
+  storeLimits,
 } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
 import { runPolicy } from '../../services/runtime/policies.js';
@@ -52,6 +54,32 @@ export const wonBy = (winner: number, seats = 2) => ({
   },
   execution: { driver: 'wasm', gameVersion: 1, limits: {}, usage: [] },
 });
+
+/** A log page by page, from the event after this one on. */
+export async function* pagesOfLog(
+  store: Pick<EventStore, 'readAll'>,
+  after = 0,
+  limit: number = storeLimits.pageEventsMax,
+) {
+  for (let from = after; ; ) {
+    const page = await store.readAll({ after: from, limit });
+    const last = page.at(-1);
+    if (!last) return;
+    yield page;
+    from = last.position;
+  }
+}
+
+/** A log's events by their streams. */
+export function streamsIn<Event extends { readonly stream: string }>(log: readonly Event[]): Map<string, Event[]> {
+  const streams = new Map<string, Event[]>();
+  for (const event of log) {
+    const events = streams.get(event.stream) ?? [];
+    streams.set(event.stream, events);
+    events.push(event);
+  }
+  return streams;
+}
 
 type Around = (command: Command, carryOut: () => Promise<Handled>) => Promise<Handled>;
 

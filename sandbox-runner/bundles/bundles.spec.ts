@@ -4,13 +4,13 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { longName, type Packed, tarOf, zipOf } from '../../ops/attack/archives.js';
+import { type ArchiveEntry, longName, tarOf, zipOf } from '../../ops/attack/archives.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { codeDigest } from '../protocol.js';
 import { archivedAgent, folderAgent } from './archive.js';
 import { bootCode, bundleCode, bundleLimits, bundleOf } from './bundle.js';
 
-const main: Packed = { name: 'main.js', content: 'export const act = () => 1;' };
+const main: ArchiveEntry = { name: 'main.js', content: 'export const act = () => 1;' };
 const codeOf = (refuse: () => unknown): string => {
   try {
     refuse();
@@ -22,7 +22,7 @@ const codeOf = (refuse: () => unknown): string => {
 };
 
 describe('an agent of several files', () => {
-  const files: Packed[] = [
+  const files: ArchiveEntry[] = [
     { name: 'main.py', content: 'from lib.moves import best\n\ndef act(o):\n    return best(o)\n' },
     { name: 'lib/moves.py', content: 'def best(o):\n    return o["legal"][0]\n' },
     { name: 'weights.bin', content: Buffer.from([0, 255, 254, 10, 13]) },
@@ -97,9 +97,9 @@ describe('an agent of several files', () => {
 });
 
 describe('an archive is refused as a whole', () => {
-  const tar = (...entries: Packed[]) => tarOf([main, ...entries]);
-  const zip = (...entries: Packed[]) => zipOf([main, ...entries]);
-  const both = (code: string, what: string, ...entries: Packed[]): [string, string, Buffer][] => [
+  const tar = (...entries: ArchiveEntry[]) => tarOf([main, ...entries]);
+  const zip = (...entries: ArchiveEntry[]) => zipOf([main, ...entries]);
+  const both = (code: string, what: string, ...entries: ArchiveEntry[]): [string, string, Buffer][] => [
     [code, `${what}, in a tar`, tar(...entries)],
     [code, `${what}, in a zip`, zip(...entries)],
   ];

@@ -37,12 +37,6 @@ class Planter {
 
 const pathOf = (file: string) => join(packageRoot, file).replaceAll('\\', '/');
 
-export interface Trial {
-  readonly run: Run;
-  /** How often the file was loaded with the fault in it. */
-  readonly planted: number;
-}
-
 /**
  * One vitest for all faults. It keeps what it has made of the sources, and shared engines once they are started; each run
  * of a spec file has a fresh process. What a spec starts from `dist/` has no fault in it.
@@ -53,7 +47,7 @@ export class Lane {
   private vitest: Vitest | undefined;
 
   /** Runs a spec file, with a fault or, for the baseline, without; with one, not further than to the first assertion. */
-  async run(spec: string, fault?: Fault): Promise<Trial> {
+  async run(spec: string, fault?: Fault): Promise<{ readonly run: Run; readonly planted: number }> {
     this.vitest ??= await this.start();
     const { vitest, planter, errors } = this;
     const [specification] = await vitest.globTestSpecifications([pathOf(spec)]);
