@@ -12,7 +12,7 @@ import { tokensOf } from '../auth/machine-tokens.js';
 import type { LiveMatches } from '../live/matches.js';
 import { live } from '../live/part.js';
 import { watchGrpc } from '../observe.js';
-import { type DeskPorts, deskOf, registerRunner, registrationText } from './desk.js';
+import { type RunnerServicePorts, registerRunner, registrationText, runnerServiceOf } from './runner-service.js';
 import { serveRunners } from './server.js';
 
 const LOCAL_GRACE_MS = 2_000;
@@ -64,7 +64,7 @@ export interface RunnerNeeds {
 export async function runnerPorts(
   host: Host,
   { writeSide: { execute, load }, matchQueue, live }: RunnerNeeds,
-): Promise<DeskPorts> {
+): Promise<RunnerServicePorts> {
   const { engines, clock, ids, config } = host;
   const [store, artifacts] = await Promise.all([engines.log(), engines.artifacts()]);
   return { store, load, artifacts, queue: matchQueue.queue, live, clock, ids, leaseMs: config.leaseMs, execute };
@@ -72,7 +72,7 @@ export async function runnerPorts(
 
 /** The same for a runner in this process, without the wire. */
 export async function localRunnerPort(
-  ports: DeskPorts,
+  ports: RunnerServicePorts,
   key: SigningKey,
   { table = false, claimIds = () => ports.ids() }: LocalOptions = {},
 ): Promise<ArenaPort> {
@@ -80,16 +80,16 @@ export async function localRunnerPort(
   const time = ports.clock();
   const signature = key.sign(registrationText(publicKey, time));
   const runnerId = await registerRunner(ports, { publicKey, time, signature, holding: [] });
-  const desk = deskOf(ports, runnerId, table);
+  const service = runnerServiceOf(ports, runnerId, table);
   return {
-    ...desk,
-    claim: (matchId) => desk.claim(matchId, claimIds(matchId)),
+    ...service,
+    claim: (matchId) => service.claim(matchId, claimIds(matchId)),
     progress: ({ matchId, attempt }, what) => {
       const wire: Progress['what'] =
         what.kind === 'turn'
           ? { $case: 'turnJson', turnJson: canonical(what.turn) }
           : { $case: 'log', log: { seat: what.seat, text: what.text } };
-      desk.progress({ matchId, attempt }, wire);
+      service.progress({ matchId, attempt }, wire);
     },
   };
 }

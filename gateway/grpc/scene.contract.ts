@@ -41,7 +41,7 @@ export const withoutPlans = {
 
 /** A write side in memory with its queue, as an arena puts it together, and a clock that stands still. */
 export async function openScene() {
-  const folder = mkdtempSync(join(tmpdir(), 'agon-desk-'));
+  const folder = mkdtempSync(join(tmpdir(), 'agon-service-'));
   const store = new MemoryEventStore();
   const clock = manualClock('2026-03-01T12:00:00.000Z');
   const artifacts = new FileArtifacts(folder);

@@ -9,10 +9,10 @@ import {
 import { type Door, feed, type Serving, serve, unary } from '../../proto/serve.js';
 import { refusal } from '../../proto/status.js';
 import { type Actor, AgonError } from '../../services/kernel/index.js';
-import { type DeskPorts, deskOf, registerRunner } from './desk.js';
+import { type RunnerServicePorts, registerRunner, runnerServiceOf } from './runner-service.js';
 import { bearerOf, Sessions } from './sessions.js';
 
-export interface GrpcPorts extends DeskPorts {
+export interface GrpcPorts extends RunnerServicePorts {
   actorOf(token: string): Actor | undefined;
   onInternalError(error: unknown): void;
 }
@@ -36,7 +36,8 @@ export function serveRunners(ports: GrpcPorts, address: Door): Promise<Serving> 
 
 function arenaService(ports: GrpcPorts, closing: AbortSignal): ArenaServiceServer {
   const sessions = new Sessions(ports.ids);
-  const desk = (metadata: Parameters<Sessions['runnerOf']>[0]) => deskOf(ports, sessions.runnerOf(metadata));
+  const service = (metadata: Parameters<Sessions['runnerOf']>[0]) =>
+    runnerServiceOf(ports, sessions.runnerOf(metadata));
   const { onInternalError } = ports;
 
   return {
@@ -53,30 +54,30 @@ function arenaService(ports: GrpcPorts, closing: AbortSignal): ArenaServiceServe
     nextWork: unary(async ({ capacity, waitMs }, metadata, cancelled) => {
       const patience = AbortSignal.timeout(Math.min(waitMs, WAIT_MS_MAX));
       const signal = AbortSignal.any([patience, cancelled, closing]);
-      return { matchIds: [...(await desk(metadata).next(Math.min(capacity, CAPACITY_MAX), signal))] };
+      return { matchIds: [...(await service(metadata).next(Math.min(capacity, CAPACITY_MAX), signal))] };
     }, onInternalError),
 
     claim: unary(async ({ matchId, claimId }, metadata) => {
-      return { order: await desk(metadata).claim(matchId, claimId) };
+      return { order: await service(metadata).claim(matchId, claimId) };
     }, onInternalError),
 
     heartbeat: unary(async (attempt, metadata) => {
-      await desk(metadata).heartbeat(attempt);
+      await service(metadata).heartbeat(attempt);
       return {};
     }, onInternalError),
 
     report: unary(async ({ report, signature }, metadata) => {
-      await desk(metadata).report({ text: report, signature: signature.toString('hex') });
+      await service(metadata).report({ text: report, signature: signature.toString('hex') });
       return {};
     }, onInternalError),
 
     fail: unary(async ({ reason, ...attempt }, metadata) => {
-      await desk(metadata).fail(attempt, reason);
+      await service(metadata).fail(attempt, reason);
       return {};
     }, onInternalError),
 
     release: unary(async ({ reason, ...attempt }, metadata) => {
-      await desk(metadata).release(attempt, reason);
+      await service(metadata).release(attempt, reason);
       return {};
     }, onInternalError),
 
@@ -84,7 +85,7 @@ function arenaService(ports: GrpcPorts, closing: AbortSignal): ArenaServiceServe
       const leave = () => call.destroy();
       closing.addEventListener('abort', leave, { once: true });
       try {
-        const mine = desk(call.metadata);
+        const mine = service(call.metadata);
         call.on('data', ({ progress }) => {
           if (progress?.what) mine.progress(progress, progress.what);
         });
@@ -98,7 +99,7 @@ function arenaService(ports: GrpcPorts, closing: AbortSignal): ArenaServiceServe
     getArtifact: (call) => {
       const { digest } = call.request;
       Promise.resolve()
-        .then(() => desk(call.metadata).artifact(digest))
+        .then(() => service(call.metadata).artifact(digest))
         .then((content) => sendPieces(call, content))
         .catch((error: unknown) => call.emit('error', refusal(error, onInternalError)));
     },

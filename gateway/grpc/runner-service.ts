@@ -35,7 +35,7 @@ import type { LiveMatches } from '../live/matches.js';
 
 const upcast = upcasterOf([arenaEvents]);
 
-export interface DeskPorts {
+export interface RunnerServicePorts {
   readonly store: EventStore;
   readonly load: Load;
   readonly artifacts: Artifacts;
@@ -69,7 +69,7 @@ export const registrationText = (publicKey: string, time: string): string =>
   canonical({ kind: 'agon.runner-registration.v1', publicKey, time });
 
 /** Makes a key known as a runner, and takes back what its holder had in hand and has lost. Returns the runner's id. */
-export async function registerRunner(ports: DeskPorts, registration: Registration): Promise<string> {
+export async function registerRunner(ports: RunnerServicePorts, registration: Registration): Promise<string> {
   const { store, queue, clock, execute } = ports;
   const { publicKey, time, signature, holding } = registration;
   if (!isSignedBy(publicKey, registrationText(publicKey, time), signature)) {
@@ -99,7 +99,7 @@ export async function registerRunner(ports: DeskPorts, registration: Registratio
  * attempt, so a call that is repeated is carried out once. Only the arena's own `table` gets matches with agents from
  * outside.
  */
-export function deskOf(ports: DeskPorts, runnerId: string, table = false) {
+export function runnerServiceOf(ports: RunnerServicePorts, runnerId: string, table = false) {
   const { store, load, artifacts, queue, live, clock, ids, leaseMs, execute } = ports;
   const metaOf = newMetaOf(runnerId, clock);
   /** Whatever is done with a match belongs to what its proposal began. */
