@@ -49,7 +49,7 @@ export class Answers {
 
 const known = new WeakMap<object, Answers>();
 
-/** One memory for all doors of a gateway. */
+/** One memory for all endpoints of a gateway. */
 export function answersOf(ports: Pick<GatewayPorts, 'changes'>): Answers {
   const answers = known.get(ports) ?? new Answers(ports.changes);
   known.set(ports, answers);

@@ -39,13 +39,13 @@ export async function createGateway(config: Config, ports: GatewayPorts): Promis
     // Webhooks are signed as they were sent, byte by byte.
     rawBody: true,
   });
-  const door = {
+  const rest = {
     ports,
     answers: answersOf(ports),
     origins: corsOrigins,
     listeners: new Listeners(),
   };
-  serveRest(fastify, door, ports.version);
+  serveRest(fastify, rest, ports.version);
   if (corsOrigins.length > 0) app.enableCors({ origin: [...corsOrigins] });
   await app.init();
   watchGraphql(fastify, ports);

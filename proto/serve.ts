@@ -27,7 +27,7 @@ export interface Serving {
 }
 
 /** Where a server listens, and what is needed to be let in. */
-export interface Door {
+export interface ListenAddress {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
@@ -46,7 +46,7 @@ export interface Tls {
   readonly clientCa?: Buffer | undefined;
 }
 
-interface ServeOptions extends Door {
+interface ServeOptions extends ListenAddress {
   readonly services: readonly [definition: Parameters<Server['addService']>[0], UntypedServiceImplementation][];
   /** Names that the health service answers for, besides the empty one. */
   readonly names: readonly string[];

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Cells } from './cells.js';
-import { type Answer, type Chair, ExternalMatchHost, type Outside } from './external-match-host.js';
+import { type Answer, ExternalMatchHost, type Outside, type OutsideConnection } from './external-match-host.js';
 import { codeDigest, type MatchAgent } from './protocol.js';
 import { replay } from './replay.js';
 
@@ -11,7 +11,7 @@ const first = hosted('const act = ({ legal }) => { console.log("mine"); return l
 /** An agent outside that answers as it is told to. */
 function outside(answer: (observation: { legal: number[] }) => unknown, came = true): Outside & { told: unknown[] } {
   const told: unknown[] = [];
-  const sit = (): Chair => {
+  const sit = (): OutsideConnection => {
     let leave = () => {};
     const gone = new Promise<never>((_resolve, reject) => {
       leave = () => reject(Object.assign(new Error('closed'), { code: 'SANDBOX.CLOSED' }));

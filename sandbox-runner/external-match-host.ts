@@ -7,11 +7,16 @@ import { type MatchRecord, playMatch } from './referee.js';
 
 /** Where agents are reached that play from outside. Whoever serves them stands behind it. */
 export interface Outside {
-  sit(at: { readonly matchId: string; readonly agentId: string; readonly game: string; readonly seat: number }): Chair;
+  sit(at: {
+    readonly matchId: string;
+    readonly agentId: string;
+    readonly game: string;
+    readonly seat: number;
+  }): OutsideConnection;
 }
 
 /** One agent outside, in one match. */
-export interface Chair {
+export interface OutsideConnection {
   /** Waits until the agent is there, and tells it of the match. False if it did not come in time. */
   start(
     terms: { readonly seats: number; readonly turnMs: number; readonly bankMs: number },
@@ -37,7 +42,7 @@ export interface Answer {
  */
 export class ExternalMatchHost {
   private readonly limits: Limits;
-  private readonly chairs = new Set<Chair>();
+  private readonly connections = new Set<OutsideConnection>();
   private closed = false;
 
   constructor(
@@ -51,7 +56,7 @@ export class ExternalMatchHost {
   async play(job: MatchJob, onProgress?: (progress: Progress) => void): Promise<MatchRecord> {
     if (this.closed) throw new AgonError('SANDBOX.CLOSED', 'The host of external matches has been closed.');
     const seats: AgentInstance[] = [];
-    const chairs: Chair[] = [];
+    const connections: OutsideConnection[] = [];
     const limits = this.limits;
     try {
       for (const [seat, agent] of job.agents.entries()) {
@@ -62,10 +67,10 @@ export class ExternalMatchHost {
           continue;
         }
         const { matchId, game } = job;
-        const chair = this.outside.sit({ matchId, agentId: agent.agentId ?? '', game, seat });
-        chairs.push(chair);
-        this.chairs.add(chair);
-        seats.push(new OutsideSeat(chair, limits));
+        const connection = this.outside.sit({ matchId, agentId: agent.agentId ?? '', game, seat });
+        connections.push(connection);
+        this.connections.add(connection);
+        seats.push(new OutsideSeat(connection, limits));
       }
       const live = onProgress && liveFeed(seats, onProgress);
       return await playMatch({
@@ -75,14 +80,14 @@ export class ExternalMatchHost {
       });
     } finally {
       for (const agent of seats) agent.dispose();
-      for (const chair of chairs) this.chairs.delete(chair);
+      for (const connection of connections) this.connections.delete(connection);
     }
   }
 
   /** Every match under way comes back with SANDBOX.CLOSED. The cells are not the host's to close. */
   async close(): Promise<void> {
     this.closed = true;
-    for (const chair of this.chairs) chair.leave();
+    for (const connection of this.connections) connection.leave();
   }
 }
 
@@ -97,7 +102,7 @@ class OutsideSeat implements AgentInstance {
   private reasoning = '';
 
   constructor(
-    private readonly chair: Chair,
+    private readonly connection: OutsideConnection,
     private readonly limits: Limits,
   ) {}
 
@@ -109,13 +114,13 @@ class OutsideSeat implements AgentInstance {
   async init(config: unknown, fuel: number): Promise<Completion | Fault> {
     const { seats } = config as { seats: number };
     const { turn: turnMs, bank: bankMs } = allowanceOf(this.limits, this.meter);
-    const came = await this.chair.start({ seats, turnMs, bankMs }, fuel);
+    const came = await this.connection.start({ seats, turnMs, bankMs }, fuel);
     return came ? { kind: 'done', fuel: 0 } : fault('timeout', `did not come within ${fuel} ms`, fuel);
   }
 
   async act(observation: unknown, fuel: number): Promise<Reply | Fault> {
     const turnMs = Math.min(fuel, this.limits.clockTurnMs);
-    const answer = await this.chair.ask(observation as { turn: number }, { turnMs, bankMs: fuel - turnMs });
+    const answer = await this.connection.ask(observation as { turn: number }, { turnMs, bankMs: fuel - turnMs });
     const spent = Math.min(fuel, Math.round(answer.wallMs));
     this.fuel += spent;
     this.wallMs += answer.wallMs;
@@ -127,7 +132,7 @@ class OutsideSeat implements AgentInstance {
   }
 
   async onResult(result: unknown): Promise<Completion | Fault> {
-    this.chair.tell(result as { winner: number | null; score: number; reason: string });
+    this.connection.tell(result as { winner: number | null; score: number; reason: string });
     return { kind: 'done', fuel: 0 };
   }
 
@@ -136,7 +141,7 @@ class OutsideSeat implements AgentInstance {
   }
 
   dispose(): void {
-    this.chair.leave();
+    this.connection.leave();
   }
 }
 

@@ -66,20 +66,20 @@ describe.each([
   ['by Google’s error model alone', [withoutOurs]],
 ])('a refusal %s', (_what, interceptors) => {
   it('is read by the SDK for TypeScript', async () => {
-    const door = await refusing(interceptors);
-    const arena = new Arena({ arena: door.address, key: 'key' });
+    const endpoint = await refusing(interceptors);
+    const arena = new Arena({ arena: endpoint.address, key: 'key' });
     const refused = { code: 'LIMITS.EXCEEDED', message: 'Too much.', retryable: true, retryAfterMs: 61_500 };
     await expect(arena.whoAmI()).rejects.toMatchObject(refused);
     arena.close();
-    await door.close();
+    await endpoint.close();
   });
 
   it.skipIf(whyNoPython !== undefined)(
     `is read by the SDK for Python${whyNoPython ? ` (${whyNoPython})` : ''}`,
     async () => {
-      const door = await refusing(interceptors);
-      expect(JSON.parse(await said(SCRIPT, door.address))).toEqual(['LIMITS.EXCEEDED', 'Too much.', true, 61_500]);
-      await door.close();
+      const endpoint = await refusing(interceptors);
+      expect(JSON.parse(await said(SCRIPT, endpoint.address))).toEqual(['LIMITS.EXCEEDED', 'Too much.', true, 61_500]);
+      await endpoint.close();
     },
   );
 });
@@ -108,17 +108,17 @@ describe('whoever waits for matches says how many it takes', () => {
 
   it('by the SDK for TypeScript', async () => {
     const heard: Hello[] = [];
-    const door = await listening((each) => heard.push(each));
-    const where = { arena: door.address, key: 'key', agent: 'ada.bot', register: false };
+    const endpoint = await listening((each) => heard.push(each));
+    const where = { arena: endpoint.address, key: 'key', agent: 'ada.bot', register: false };
     const playing = play({ ...where, games: ['chess'], concurrency: 3, act: ({ board }) => board });
     await expect(playing).rejects.toMatchObject({ code: 'PLAY.REVOKED' });
     expect(heard).toMatchObject([hello]);
-    await door.close();
+    await endpoint.close();
   });
 
   it.skipIf(whyNoPython !== undefined)('by the SDK for Python', async () => {
     const heard: Hello[] = [];
-    const door = await listening((each) => heard.push(each));
+    const endpoint = await listening((each) => heard.push(each));
     const script = `
 import sys
 from agon import ArenaError, play
@@ -127,8 +127,8 @@ try:
 except ArenaError as error:
     print(error.code)
 `;
-    expect(await said(script, door.address)).toBe('PLAY.REVOKED\n');
+    expect(await said(script, endpoint.address)).toBe('PLAY.REVOKED\n');
     expect(heard).toMatchObject([hello]);
-    await door.close();
+    await endpoint.close();
   });
 });

@@ -61,7 +61,7 @@ export async function logReaderOf(directory: Pick<Directory, 'account'>, token: 
 
 /**
  * Who speaks by this token: an API key, somebody who signed in, or an operator. Looked up as over HTTP, so that a key
- * that was revoked a moment ago opens nothing any more, at no door.
+ * that was revoked a moment ago opens nothing any more, at no endpoint.
  */
 export async function speakerOf(
   {

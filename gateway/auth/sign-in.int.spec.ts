@@ -148,7 +148,7 @@ describe('an account', () => {
       expect((await me(body.accessToken)).body.accountId).toBe('rita');
     }
     expect((await made('k-2')).body.code).toBe('ACCOUNTS.TAKEN');
-    // The key is no secret: whoever knows it has to know the rest as well, and is slowed down as at the other door.
+    // The key is no secret: whoever knows it has to know the rest as well, and is slowed down as at the other endpoint.
     expect((await made('k-1', { password: 'not the password' })).body.code).toBe('AUTH.BAD_CREDENTIALS');
     const byStaff = () => auth('register', { accountId: 'rolf', password: PASSWORD }, { key: 'k-3', token: operator });
     expect((await byStaff()).body).toEqual({ accountId: 'rolf' });
@@ -212,7 +212,7 @@ describe('an account', () => {
     expect([await guess('2001:db8:9:a::1'), await guess('::ffff:10.9.3.1')]).toEqual([401, 401]);
   });
 
-  it('has its doors limited by address as well', async () => {
+  it('has its endpoints limited by address as well', async () => {
     const statuses = [];
     for (let i = 0; i < 41; i++) {
       const said = await auth('refresh', { refreshToken: 'none' }, { address: '10.8.0.1' });
@@ -236,7 +236,7 @@ describe('a session', () => {
     expect(payload).toMatchObject({ sub: 'bob', amr: ['pwd'] });
   });
 
-  it('is opened by no token that was forged, at no door', async () => {
+  it('is opened by no token that was forged, at no endpoint', async () => {
     const { accessToken } = (await login('bob')).body;
     const [own] = JSON.parse(readFileSync(join(folder, 'signing.json'), 'utf8')) as SigningKey[];
     const part = (text: string) => JSON.parse(Buffer.from(text, 'base64url').toString());

@@ -289,22 +289,22 @@ arenaPortContract('over gRPC', async (scene, key) => {
   return { port, close: async () => port.close() };
 });
 
-/** One door a scene, for as many runners as come. */
-const doors = new WeakMap<Scene, Promise<Serving>>();
+/** One endpoint a scene, for as many runners as come. */
+const endpoints = new WeakMap<Scene, Promise<Serving>>();
 function doorOf(scene: Scene): Promise<Serving> {
-  const known = doors.get(scene);
+  const known = endpoints.get(scene);
   if (known) return known;
-  const door = serveRunners(scene.ports, LOCAL);
-  doors.set(scene, door);
+  const endpoint = serveRunners(scene.ports, LOCAL);
+  endpoints.set(scene, endpoint);
   const { close } = scene;
   scene.close = async () => {
-    await (await door).close();
+    await (await endpoint).close();
     await close();
   };
-  return door;
+  return endpoint;
 }
 
-describe('the door for runners', () => {
+describe('the endpoint for runners', () => {
   let scene: Scene;
   let server: Serving;
   const key = newSigningKey();
@@ -360,7 +360,7 @@ describe('the door for runners', () => {
     expect(await second.claim(matchId)).toMatchObject({ attempt: 1 });
   });
 
-  it('lets a runner keep what it has in hand when the door was closed and opened again', async () => {
+  it('lets a runner keep what it has in hand when the endpoint was closed and opened again', async () => {
     let order: WorkOrder | undefined;
     const port = arena({ holding: () => (order ? [order] : []) });
     const matchId = await scene.propose();
@@ -368,7 +368,7 @@ describe('the door for runners', () => {
     await leased(order);
     await server.close();
     const [, number] = server.address.split(':');
-    doors.delete(scene);
+    endpoints.delete(scene);
     const reopened = await serveRunners(scene.ports, { ...LOCAL, port: Number(number) });
     try {
       if (order) await port.report(signedReport(key, order, recordOf(order)));

@@ -21,14 +21,14 @@ import { openScene, type Scene, withoutPlans } from './scene.contract.js';
 const HOUSE = 'keeper.one';
 const joining = { game: 'tic-tac-toe', stakeCents: '0', currency: 'PLAY', houseAfterMs: 0, waitMs: 1 };
 
-describe('limits at the door for agents', () => {
+describe('limits at the endpoint for agents', () => {
   let scene: Scene;
   let ports: PlayPorts;
   /** Buckets of a clock that stands still: what is taken stays taken. */
   let limits: RateLimits;
   let key: string;
   let other: string;
-  const doors: { close(): Promise<void> }[] = [];
+  const endpoints: { close(): Promise<void> }[] = [];
   const clients: ArenaServiceClient[] = [];
 
   const keyOf = async (accountId: string, agents?: string[]) => {
@@ -50,7 +50,7 @@ describe('limits at the door for agents', () => {
     limits = new MemoryLimits(() => 0);
     const directory = new Directory(scene.ports.load);
     ports = {
-      hub: new PlaySessions({ clock: scene.clock }),
+      sessions: new PlaySessions({ clock: scene.clock }),
       ...scene.ports,
       rakeBps: 1000,
       disputeWindowMs: 0,
@@ -77,16 +77,16 @@ describe('limits at the door for agents', () => {
 
   afterEach(async () => {
     for (const client of clients.splice(0)) client.close();
-    for (const door of doors.splice(0)) await door.close();
+    for (const endpoint of endpoints.splice(0)) await endpoint.close();
     await scene.close();
   });
 
   const open = async (options: Partial<PlayOptions> = {}) => {
-    const door = await servePlay(ports, { host: '127.0.0.1', port: 0, ...options });
-    doors.push(door);
-    const client = new ArenaServiceClient(door.address, credentials.createInsecure());
+    const endpoint = await servePlay(ports, { host: '127.0.0.1', port: 0, ...options });
+    endpoints.push(endpoint);
+    const client = new ArenaServiceClient(endpoint.address, credentials.createInsecure());
     clients.push(client);
-    return { client, address: door.address };
+    return { client, address: endpoint.address };
   };
   const metadataOf = (token: string, from?: string) => {
     const metadata = new Metadata();

@@ -14,7 +14,7 @@ export const grpcLimits = {
 
 export interface GrpcLimits {
   readonly limits: RateLimits;
-  /** How many proxies stand before the door. With none, callers on this machine are not limited by address. */
+  /** How many proxies stand before the endpoint. With none, callers on this machine are not limited by address. */
   readonly proxies: number;
   readonly most?: typeof grpcLimits | undefined;
 }

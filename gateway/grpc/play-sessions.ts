@@ -62,7 +62,7 @@ const AGENTS_KEPT = 4_096;
 export class PlaySessions {
   private readonly sessions = new Map<string, PlaySession>();
   /** By agent, then by match. */
-  private readonly chairs = new Map<string, Map<string, SeatConnection>>();
+  private readonly connections = new Map<string, Map<string, SeatConnection>>();
   private readonly results = new Map<string, readonly MatchResult[]>();
   readonly clock: Clock;
   readonly now: () => number;
@@ -97,9 +97,9 @@ export class PlaySessions {
     const before = this.sessions.get(agentId);
     this.sessions.set(agentId, session);
     before?.end(new AgonError('PLAY.REPLACED', `Another stream plays for ${agentId} now.`));
-    const chairs = [...(this.chairs.get(agentId)?.values() ?? [])];
-    welcome(chairs.filter((chair) => chair.begun).map((chair) => chair.at.matchId));
-    for (const chair of chairs) if (chair.begun) chair.resume(session);
+    const connections = [...(this.connections.get(agentId)?.values() ?? [])];
+    welcome(connections.filter((connection) => connection.begun).map((connection) => connection.at.matchId));
+    for (const connection of connections) if (connection.begun) connection.resume(session);
     for (const result of this.results.get(agentId) ?? []) {
       if (believed.includes(result.matchId)) session.send({ $case: 'result', result });
     }
@@ -112,8 +112,8 @@ export class PlaySessions {
 
   /** Whether the action answered a question. What does not is refused, and changes nothing. */
   act(session: PlaySession, action: Action): boolean {
-    const chair = this.chairs.get(session.agentId)?.get(action.matchId);
-    const refused = chair ? chair.act(session, action) : NO_MATCH;
+    const connection = this.connections.get(session.agentId)?.get(action.matchId);
+    const refused = connection ? connection.act(session, action) : NO_MATCH;
     if (!refused) return true;
     const { matchId, turn } = action;
     session.send({ $case: 'refused', refused: { matchId, turn, ...refused } });
@@ -121,11 +121,11 @@ export class PlaySessions {
   }
 
   sit(at: At): SeatConnection {
-    const mine = this.chairs.get(at.agentId) ?? new Map<string, SeatConnection>();
-    this.chairs.set(at.agentId, mine);
-    const chair = new SeatConnection(at, this);
-    mine.set(at.matchId, chair);
-    return chair;
+    const mine = this.connections.get(at.agentId) ?? new Map<string, SeatConnection>();
+    this.connections.set(at.agentId, mine);
+    const connection = new SeatConnection(at, this);
+    mine.set(at.matchId, connection);
+    return connection;
   }
 
   sessionOf(agentId: string): PlaySession | undefined {
@@ -133,11 +133,11 @@ export class PlaySessions {
   }
 
   /** Takes back what sat in a match. */
-  rise(chair: SeatConnection): void {
-    const { agentId, matchId } = chair.at;
-    const mine = this.chairs.get(agentId);
-    if (mine?.get(matchId) === chair) mine.delete(matchId);
-    if (mine?.size === 0) this.chairs.delete(agentId);
+  rise(connection: SeatConnection): void {
+    const { agentId, matchId } = connection.at;
+    const mine = this.connections.get(agentId);
+    if (mine?.get(matchId) === connection) mine.delete(matchId);
+    if (mine?.size === 0) this.connections.delete(agentId);
     this.begin(agentId);
   }
 
@@ -151,7 +151,8 @@ export class PlaySessions {
   /** Ends what is out of time. */
   sweep(): void {
     const now = this.now();
-    for (const chairs of this.chairs.values()) for (const chair of chairs.values()) chair.expire(now);
+    for (const connections of this.connections.values())
+      for (const connection of connections.values()) connection.expire(now);
   }
 
   close(): void {
@@ -174,10 +175,10 @@ export class PlaySessions {
     const session = this.sessions.get(agentId);
     if (!session) return;
     let playing = this.playing(agentId);
-    for (const chair of this.chairs.get(agentId)?.values() ?? []) {
+    for (const connection of this.connections.get(agentId)?.values() ?? []) {
       if (playing >= session.capacity) return;
-      if (chair.waiting && plays(session, chair.at.game)) {
-        chair.begin(session);
+      if (connection.waiting && plays(session, connection.at.game)) {
+        connection.begin(session);
         playing += 1;
       }
     }
@@ -185,7 +186,7 @@ export class PlaySessions {
 
   private playing(agentId: string): number {
     let count = 0;
-    for (const chair of this.chairs.get(agentId)?.values() ?? []) if (chair.begun) count += 1;
+    for (const connection of this.connections.get(agentId)?.values() ?? []) if (connection.begun) count += 1;
     return count;
   }
 }
@@ -214,7 +215,7 @@ class SeatConnection {
 
   constructor(
     readonly at: At,
-    private readonly hub: PlaySessions,
+    private readonly sessions: PlaySessions,
   ) {}
 
   get waiting(): boolean {
@@ -225,8 +226,8 @@ class SeatConnection {
     this.terms = terms;
     return new Promise((resolve, reject) => {
       if (this.gone) return reject(closed());
-      this.starting = { untilMs: this.hub.now() + withinMs, resolve, reject };
-      this.hub.begin(this.at.agentId);
+      this.starting = { untilMs: this.sessions.now() + withinMs, resolve, reject };
+      this.sessions.begin(this.at.agentId);
     });
   }
 
@@ -247,9 +248,9 @@ class SeatConnection {
     return new Promise((resolve, reject) => {
       if (this.gone) return reject(closed());
       const json = JSON.stringify(observation);
-      const pending = { turn: observation.turn, json, askedMs: this.hub.now(), ...left, resolve, reject };
+      const pending = { turn: observation.turn, json, askedMs: this.sessions.now(), ...left, resolve, reject };
       this.pending = pending;
-      const session = this.hub.sessionOf(this.at.agentId);
+      const session = this.sessions.sessionOf(this.at.agentId);
       if (session) this.sayObservation(session, pending);
     });
   }
@@ -258,12 +259,12 @@ class SeatConnection {
   act(session: PlaySession, { turn, actionJson, reasoning = '', computeMs = 0 }: Action): Refusal | undefined {
     const pending = this.pending;
     if (pending?.turn !== turn) return NOT_ASKED;
-    const wallMs = this.hub.now() - pending.askedMs;
+    const wallMs = this.sessions.now() - pending.askedMs;
     if (wallMs > pending.turnMs + pending.bankMs) {
-      this.expire(this.hub.now());
+      this.expire(this.sessions.now());
       return LATE;
     }
-    if (actionJson.length > this.hub.actionBytesMax) return TOO_LARGE;
+    if (actionJson.length > this.sessions.actionBytesMax) return TOO_LARGE;
     let value: unknown;
     try {
       value = JSON.parse(actionJson);
@@ -285,8 +286,8 @@ class SeatConnection {
     const { matchId, game, seat } = this.at;
     const spent = { wallMs: this.wallMs, claimedComputeMs: this.claimedMs };
     const result = { matchId, game, seat, winner: winner ?? undefined, score, reason, ...spent };
-    this.hub.keep(this.at.agentId, result);
-    this.hub.sessionOf(this.at.agentId)?.send({ $case: 'result', result });
+    this.sessions.keep(this.at.agentId, result);
+    this.sessions.sessionOf(this.at.agentId)?.send({ $case: 'result', result });
   }
 
   expire(now: number): void {
@@ -308,7 +309,7 @@ class SeatConnection {
     this.starting?.reject(closed());
     this.pending = undefined;
     this.starting = undefined;
-    this.hub.rise(this);
+    this.sessions.rise(this);
   }
 
   private sayStarted(session: PlaySession, resumed: boolean): void {
@@ -320,10 +321,10 @@ class SeatConnection {
 
   private sayObservation(session: PlaySession, { turn, json, askedMs, turnMs, bankMs }: Pending): void {
     const { matchId, seat } = this.at;
-    const spentMs = this.hub.now() - askedMs;
+    const spentMs = this.sessions.now() - askedMs;
     const leftMs = Math.max(0, Math.round(turnMs + bankMs - spentMs));
     const turnLeftMs = Math.max(0, Math.round(turnMs - spentMs));
-    const deadline = new Date(Date.parse(this.hub.clock()) + leftMs).toISOString();
+    const deadline = new Date(Date.parse(this.sessions.clock()) + leftMs).toISOString();
     const time = { turnLeftMs, bankLeftMs: leftMs - turnLeftMs, deadline };
     session.send({ $case: 'observation', observation: { matchId, turn, seat, observationJson: json, ...time } });
   }

@@ -7,7 +7,7 @@ import type { PlaySession, PlaySessions } from './play-sessions.js';
 export type PlayCall = ServerDuplexStream<PlayRequest, PlayResponse>;
 
 export interface StreamPorts {
-  readonly hub: PlaySessions;
+  readonly sessions: PlaySessions;
   readonly pingMs: number;
   /** Matches at a time on one stream. */
   readonly capacityMax: number;
@@ -67,7 +67,7 @@ export class PlayStream {
       if (this.ended) return;
       if (what?.$case === 'hello') this.greet(what.hello);
       else if (what?.$case === 'action' && this.session) {
-        if (!this.ports.hub.act(this.session, what.action)) this.strike();
+        if (!this.ports.sessions.act(this.session, what.action)) this.strike();
       } else if (what?.$case === 'ping') {
         this.send({ $case: 'pong', pong: what.ping });
         this.strike();
@@ -91,7 +91,7 @@ export class PlayStream {
     if (this.ended) return;
     const { agent: agentId, capacity: asked, openMatches: believed } = hello;
     this.hello = hello;
-    const { hub, capacityMax, pingMs } = this.ports;
+    const { sessions, capacityMax, pingMs } = this.ports;
     const capacity = asked === 0 ? capacityMax : Math.min(asked, capacityMax);
     const session: PlaySession = {
       agentId,
@@ -102,8 +102,8 @@ export class PlayStream {
       end: (why) => this.end(why),
     };
     this.session = session;
-    hub.enter(session, believed, (openMatches) => {
-      const limits = { pingMs, capacity, actionBytesMax: hub.actionBytesMax };
+    sessions.enter(session, believed, (openMatches) => {
+      const limits = { pingMs, capacity, actionBytesMax: sessions.actionBytesMax };
       this.send({ $case: 'welcome', welcome: { agent: agentId, openMatches, ...limits } });
     });
   }
@@ -159,7 +159,7 @@ export class PlayStream {
     if (this.ended) return;
     this.ended = true;
     clearInterval(this.timer);
-    if (this.session) this.ports.hub.leave(this.session);
+    if (this.session) this.ports.sessions.leave(this.session);
     last();
   }
 }

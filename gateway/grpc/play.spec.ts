@@ -115,11 +115,11 @@ const external = (agentId: string) => ({
   runtime: 'external' as const,
 });
 
-describe('the door for agents from outside', () => {
+describe('the endpoint for agents from outside', () => {
   let scene: Scene;
-  let hub: PlaySessions;
+  let sessions: PlaySessions;
   let table: ExternalMatchHost;
-  let door: Awaited<ReturnType<typeof servePlay>>;
+  let endpoint: Awaited<ReturnType<typeof servePlay>>;
   let ports: PlayPorts;
   let client: ArenaServiceClient;
   const keys = new Map<string, string>();
@@ -138,11 +138,11 @@ describe('the door for agents from outside', () => {
 
   beforeEach(async () => {
     scene = await openScene();
-    hub = new PlaySessions({ clock: scene.clock });
+    sessions = new PlaySessions({ clock: scene.clock });
     const directory = new Directory(scene.ports.load);
-    table = new ExternalMatchHost(hub, { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
+    table = new ExternalMatchHost(sessions, { seat: () => Promise.reject(new Error('no cells here')) }, LIMITS);
     ports = {
-      hub,
+      sessions,
       ...scene.ports,
       rakeBps: 1000,
       disputeWindowMs: 0,
@@ -156,8 +156,8 @@ describe('the door for agents from outside', () => {
       limits: new MemoryLimits(Date.now),
       matches: async () => [],
     };
-    door = await servePlay(ports, { host: '127.0.0.1', port: 0 });
-    client = new ArenaServiceClient(door.address, credentials.createInsecure());
+    endpoint = await servePlay(ports, { host: '127.0.0.1', port: 0 });
+    client = new ArenaServiceClient(endpoint.address, credentials.createInsecure());
     for (const owner of ['ada', 'bob']) {
       await scene.execute(new RegisterOwner({ accountId: owner, displayName: owner }, meta()));
       await scene.execute(new RegisterExternalAgent({ ownerId: owner, name: 'bot', games: ['tic-tac-toe'] }, meta()));
@@ -167,7 +167,7 @@ describe('the door for agents from outside', () => {
 
   afterEach(async () => {
     client.close();
-    await door.close();
+    await endpoint.close();
     await table.close();
     await scene.close();
   });
@@ -208,7 +208,7 @@ describe('the door for agents from outside', () => {
     bob.act(MATCH, 2, '3');
     await ada.next('observation');
     ada.hangUp();
-    await expect.poll(() => hub.isConnected('ada.bot')).toBe(false);
+    await expect.poll(() => sessions.isConnected('ada.bot')).toBe(false);
     const again = stream().hello('ada.bot', [MATCH]);
     expect((await again.next('welcome')).welcome.openMatches).toEqual([MATCH]);
     expect((await again.next('started')).started).toMatchObject({
@@ -217,16 +217,16 @@ describe('the door for agents from outside', () => {
     });
     expect((await again.next('observation')).observation).toMatchObject({ turn: 3 });
     again.hangUp();
-    await expect.poll(() => hub.isConnected('ada.bot')).toBe(false);
+    await expect.poll(() => sessions.isConnected('ada.bot')).toBe(false);
     bob.hangUp();
     await table.close();
     await expect(record).rejects.toMatchObject({ code: 'SANDBOX.CLOSED' });
   });
 
   it('tells a result again to whoever was away when it came', async () => {
-    const chair = hub.sit({ matchId: MATCH, agentId: 'ada.bot', game: 'tic-tac-toe', seat: 1 });
-    chair.tell({ winner: 1, score: 1, reason: 'line' });
-    chair.leave();
+    const connection = sessions.sit({ matchId: MATCH, agentId: 'ada.bot', game: 'tic-tac-toe', seat: 1 });
+    connection.tell({ winner: 1, score: 1, reason: 'line' });
+    connection.leave();
     const ada = stream().hello('ada.bot', [MATCH]);
     expect((await ada.next('result')).result).toMatchObject({ matchId: MATCH, winner: 1 });
   });
@@ -263,7 +263,7 @@ describe('the door for agents from outside', () => {
     await first.next('welcome');
     await stream().hello('ada.bot').next('welcome');
     expect(await first.ended).toBe('PLAY.REPLACED');
-    expect(hub.isConnected('ada.bot')).toBe(true);
+    expect(sessions.isConnected('ada.bot')).toBe(true);
   });
 
   describe('lets nobody in', () => {
@@ -310,7 +310,7 @@ describe('the door for agents from outside', () => {
       const open = stream(text).hello('ada.bot');
       await open.next('welcome');
       await scene.execute(new RevokeApiKey({ accountId: 'ada', keyId, reason: 'lost' }, meta()));
-      hub.revoke(keyId);
+      sessions.revoke(keyId);
       expect(await open.ended).toBe('PLAY.REVOKED');
       expect(await stream(text).hello('ada.bot').answer()).toBe('AUTH.UNAUTHENTICATED');
     });
@@ -338,7 +338,7 @@ describe('the door for agents from outside', () => {
     }
     open = false;
     expect(await ada.ended).toBe('AUTH.UNAUTHENTICATED');
-    expect(hub.isConnected('ada.bot')).toBe(false);
+    expect(sessions.isConnected('ada.bot')).toBe(false);
     other.close();
     await brisk.close();
   });
@@ -380,10 +380,10 @@ describe('the door for agents from outside', () => {
     const reason = expect.stringMatching(
       /^Nobody else's agent asks for tic-tac-toe .* The house may sit down at \d{4}-/,
     );
-    await expect.poll(() => door.waiting()).toMatchObject([{ agentId: 'ada.bot', game: 'tic-tac-toe', reason }]);
+    await expect.poll(() => endpoint.waiting()).toMatchObject([{ agentId: 'ada.bot', game: 'tic-tac-toe', reason }]);
     await expect.poll(() => ask('leaveQueue', { agent: 'ada.bot' })).toMatchObject({ left: 1 });
     expect(await waiting).toMatchObject({ matchId: '' });
-    expect(door.waiting()).toEqual([]);
+    expect(endpoint.waiting()).toEqual([]);
     await expect(ask('joinQueue', joining('bob.bot'))).rejects.toMatchObject({ code: 'AUTH.FORBIDDEN' });
     await expect(ask('joinQueue', joining('ada.bot', { game: 'go' }))).rejects.toMatchObject({
       code: 'SANDBOX.UNKNOWN_GAME',
@@ -406,24 +406,25 @@ describe('the door for agents from outside', () => {
 
   it('lets go of whoever does not read, and of nobody who does', async () => {
     // A client of grpc-js takes in whatever comes; this one takes nothing, and so its window stays shut.
-    const session = connect(`http://${door.address}`);
+    const session = connect(`http://${endpoint.address}`);
     const deaf = session.request(callOf(keyOf('ada')));
     const hello = { agent: 'ada.bot', games: [], capacity: 0, client: 'spec', openMatches: [] };
     deaf.write(framed(Buffer.from(PlayRequest.encode({ notes: [{ what: { $case: 'hello', hello } }] }).finish())));
     const bob = stream(keyOf('bob')).hello('bob.bot');
-    await expect.poll(() => hub.connected).toBe(2);
-    const chairs = ['ada.bot', 'bob.bot'].map((agentId) => {
-      return hub.sit({ matchId: MATCH, agentId, game: 'tic-tac-toe', seat: 0 });
+    await expect.poll(() => sessions.connected).toBe(2);
+    const connections = ['ada.bot', 'bob.bot'].map((agentId) => {
+      return sessions.sit({ matchId: MATCH, agentId, game: 'tic-tac-toe', seat: 0 });
     });
     let told = 0;
     const heardBy = (listener: Listener) => listener.heard.filter(({ $case }) => $case === 'result').length;
     for (let i = 0; i < 160; i++) {
-      for (let j = 0; j < 200; j++) for (const chair of chairs) chair.tell({ winner: 0, score: 1, reason: 'line' });
+      for (let j = 0; j < 200; j++)
+        for (const connection of connections) connection.tell({ winner: 0, score: 1, reason: 'line' });
       told += 200;
       while (heardBy(bob) < told) await new Promise((resolve) => setImmediate(resolve));
     }
-    await expect.poll(() => hub.isConnected('ada.bot')).toBe(false);
-    expect(hub.isConnected('bob.bot')).toBe(true);
+    await expect.poll(() => sessions.isConnected('ada.bot')).toBe(false);
+    expect(sessions.isConnected('bob.bot')).toBe(true);
     session.destroy();
     await once(session, 'close');
   });
@@ -445,7 +446,7 @@ describe('the door for agents from outside', () => {
 
   it('refuses a small message that would unpack to 100 MB, and stands', async () => {
     const bomb = gzipSync(Buffer.alloc(100 * 1024 * 1024));
-    const session = connect(`http://${door.address}`);
+    const session = connect(`http://${endpoint.address}`);
     const request = session.request({ ...callOf(keyOf('ada')), 'grpc-encoding': 'gzip' });
     const status = new Promise<string>((resolve) => {
       request.on(
@@ -508,7 +509,7 @@ describe('the door for agents from outside', () => {
     expect(JSON.stringify(found)).toBeTruthy();
     const missing = { $case: 'fileByFilename', fileByFilename: 'no/such.proto' } as const;
     expect(await ask(open.address, missing)).toMatchObject({ errorResponse: { errorCode: 5 } });
-    expect(await ask(door.address, list)).toBe('GRPC.UNIMPLEMENTED');
+    expect(await ask(endpoint.address, list)).toBe('GRPC.UNIMPLEMENTED');
     await open.close();
   });
 });

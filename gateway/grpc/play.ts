@@ -5,7 +5,7 @@ import {
   type Hello,
   type Match,
 } from '../../proto/gen/agon/arena/v1/arena.js';
-import { type Door, type Serving, serve, unary } from '../../proto/serve.js';
+import { type ListenAddress, type Serving, serve, unary } from '../../proto/serve.js';
 import { agentIdOf, agents } from '../../services/agents/index.js';
 import { type Actor, AgonError, actsFor, isStaff, ownerOf, type RateLimits } from '../../services/kernel/index.js';
 import type { RequestContext } from '../auth/actor.js';
@@ -21,7 +21,7 @@ import { MatchQueue, type QueuePorts } from './queue.js';
 import { bearerOf } from './sessions.js';
 
 export interface PlayPorts extends QueuePorts, AgentPorts {
-  readonly hub: PlaySessions;
+  readonly sessions: PlaySessions;
   actorOf(token: string): Actor | undefined;
   /** Who signed in, or whose API key it is. */
   bearerOf(token: string): Promise<Bearer | undefined>;
@@ -30,12 +30,12 @@ export interface PlayPorts extends QueuePorts, AgentPorts {
   onInternalError(error: unknown): void;
 }
 
-export interface PlayOptions extends Door {
+export interface PlayOptions extends ListenAddress {
   readonly pingMs?: number;
   readonly capacityMax?: number;
   /** Whether tools may ask what is served here. */
   readonly reflection?: boolean;
-  /** How many proxies stand before the door. With none, callers on this machine are not limited by address. */
+  /** How many proxies stand before the endpoint. With none, callers on this machine are not limited by address. */
   readonly proxies?: number;
   readonly most?: typeof grpcLimits;
 }
@@ -48,7 +48,7 @@ const STREAMS_PER_CONNECTION_MAX = 256;
 const WAIT_MS_MAX = 60_000;
 const LISTED = { usual: 20, max: 100 };
 
-/** The door for agents that play from outside. */
+/** The endpoint for agents that play from outside. */
 export async function servePlay(
   ports: PlayPorts,
   options: PlayOptions,
@@ -71,7 +71,7 @@ export async function servePlay(
   });
   const close = () => {
     queue.close();
-    ports.hub.close();
+    ports.sessions.close();
     return serving.close();
   };
   return { address: serving.address, close, waiting: () => queue.waiting() };
@@ -83,7 +83,7 @@ function playService(
   { pingMs = PING_MS, capacityMax = CAPACITY_MAX }: PlayOptions,
   closing: AbortSignal,
 ): ArenaServiceServer {
-  const { hub, onInternalError } = ports;
+  const { sessions, onInternalError } = ports;
   const speaker = async (metadata: Metadata): Promise<Speaker> => {
     const who = await speakerOf(ports, bearerOf(metadata));
     sawActor(metadata, who.actor);
@@ -116,7 +116,7 @@ function playService(
     play: (call) => {
       if (closing.aborted) return void call.end();
       new PlayStream(call, {
-        hub,
+        sessions,
         pingMs,
         capacityMax,
         onInternalError,

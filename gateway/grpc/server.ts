@@ -6,7 +6,7 @@ import {
   type GetArtifactResponse,
   type WatchMatchResponse,
 } from '../../proto/gen/agon/runner/v1/runner.js';
-import { type Door, feed, type Serving, serve, unary } from '../../proto/serve.js';
+import { feed, type ListenAddress, type Serving, serve, unary } from '../../proto/serve.js';
 import { refusal } from '../../proto/status.js';
 import { type Actor, AgonError } from '../../services/kernel/index.js';
 import { type RunnerServicePorts, registerRunner, runnerServiceOf } from './runner-service.js';
@@ -22,8 +22,8 @@ const WAIT_MS_MAX = 30_000;
 const CAPACITY_MAX = 256;
 const PIECE_BYTES = 256 * 1024;
 
-/** The door for runners. */
-export function serveRunners(ports: GrpcPorts, address: Door): Promise<Serving> {
+/** The endpoint for runners. */
+export function serveRunners(ports: GrpcPorts, address: ListenAddress): Promise<Serving> {
   const closing = new AbortController();
   return serve({
     ...address,

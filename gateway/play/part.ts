@@ -40,8 +40,8 @@ export const playService = definePart({
   needs: { writeSide, matchQueue, live, cells, identities },
   start: async (needs, host) => {
     const { config, engines, metrics } = host;
-    let hub: PlaySessions | undefined;
-    metrics.gauge('agon_agents_connected', 'Agents that are connected from outside.', () => hub?.connected ?? 0);
+    let current: PlaySessions | undefined;
+    metrics.gauge('agon_agents_connected', 'Agents that are connected from outside.', () => current?.connected ?? 0);
     const channel = await engines.channel();
     const open = async (): Promise<Serving> => {
       const sessions = new PlaySessions({ clock: host.clock });
@@ -51,7 +51,7 @@ export const playService = definePart({
         // Without its server nobody can make another move: what is under way is handed back.
         await runner.drain(0);
         await revocations.stop();
-        hub = undefined;
+        current = undefined;
       };
       try {
         const { onSeen: observe } = await host.telemetry();
@@ -63,7 +63,7 @@ export const playService = definePart({
           interceptors: [watchGrpc({ ids: host.ids, observe })],
           proxies: config.proxies,
         });
-        hub = sessions;
+        current = sessions;
         const withdraw = channel.offer(WAITING, serving.waiting);
         const close = async () => {
           withdraw();
@@ -91,10 +91,10 @@ interface Needs extends RunnerNeeds {
 }
 
 /** The arena's own runner, which plays the matches of agents from outside. */
-async function startTable(host: Host, needs: Needs, hub: PlaySessions): Promise<Runner> {
+async function startTable(host: Host, needs: Needs, sessions: PlaySessions): Promise<Runner> {
   const { config, engines, metrics } = host;
   const { playTurnMs: clockTurnMs, playBankMs: clockBankMs, playJoinMs: clockInitMs } = config;
-  const pool = metrics.pool(new ExternalMatchHost(hub, needs.cells, { clockTurnMs, clockBankMs, clockInitMs }));
+  const pool = metrics.pool(new ExternalMatchHost(sessions, needs.cells, { clockTurnMs, clockBankMs, clockInitMs }));
   const key = keyIn((await engines.folder()).paths.tableKey);
   const arena = await localRunnerPort(await runnerPorts(host, needs), key, { table: true });
   const runner = startRunner({ arena, key, pool, concurrency: TABLE_MATCHES_MAX, live: true, ...heard(host) });
@@ -103,11 +103,11 @@ async function startTable(host: Host, needs: Needs, hub: PlaySessions): Promise<
 }
 
 /** Hears of keys that are revoked from now on; what was revoked before does not come in. */
-async function followRevocations(host: Host, hub: PlaySessions): Promise<Subscription> {
+async function followRevocations(host: Host, sessions: PlaySessions): Promise<Subscription> {
   const store = await host.engines.log();
   const following = store.subscribe({ after: await store.lastPosition() }, async (events) => {
     for (const event of events as unknown as readonly AccountEvent[]) {
-      if (event.type === 'ApiKeyRevoked') hub.revoke(event.data.keyId);
+      if (event.type === 'ApiKeyRevoked') sessions.revoke(event.data.keyId);
     }
   });
   following.done.catch((error: unknown) => host.giveUp(error, 'play.revocations'));
@@ -117,7 +117,7 @@ async function followRevocations(host: Host, hub: PlaySessions): Promise<Subscri
 async function playPorts(
   host: Host,
   { writeSide: { execute, load }, cells, identities }: Needs,
-  hub: PlaySessions,
+  sessions: PlaySessions,
 ): Promise<PlayPorts> {
   const { config, engines, clock, ids, metrics, onInternalError } = host;
   const [database, limits, artifacts, folder, payments] = await Promise.all([
@@ -129,7 +129,7 @@ async function playPorts(
   ]);
   return {
     ...rulesOf(config, cells),
-    hub,
+    sessions,
     load,
     clock,
     ids,

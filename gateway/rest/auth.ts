@@ -3,7 +3,7 @@ import { keyScopes } from '../../services/accounts/index.js';
 import { AgonError, isStaff, memberRoles, readable, roles, slug, text } from '../../services/kernel/index.js';
 import { actorIn, type RequestContext } from '../auth/actor.js';
 import type { Claims } from '../auth/tokens.js';
-import { type Answer, type Asked, type Door, defineRoute, type RouteDefinition, type Shape } from './route.js';
+import { type Answer, type Asked, defineRoute, type RestContext, type RouteDefinition, type Shape } from './route.js';
 import { accountId, name } from './schemas.js';
 
 const password = z.string().min(1).max(1_024);
@@ -59,9 +59,9 @@ const auth = <P extends Shape, Q extends Shape, B extends z.ZodType>(
     ...rest,
     method,
     path: `/v1/auth/${at}`,
-    handle: (asked, door) => {
+    handle: (asked, rest) => {
       asked.reply.header('cache-control', 'no-store');
-      return handle(asked, door);
+      return handle(asked, rest);
     },
   });
 };
@@ -277,7 +277,7 @@ async function proven(
   asked: Pick<Asked, 'context' | 'request'> & {
     readonly body?: { readonly password?: string | undefined } | undefined;
   },
-  { identities }: Pick<Door['ports'], 'identities'>,
+  { identities }: Pick<RestContext['ports'], 'identities'>,
 ): Promise<Claims> {
   const claims = await claimsOf(asked);
   await identities.signIn.proven(claims, asked.body?.password ?? '', asked.request.ip);

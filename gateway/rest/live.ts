@@ -6,7 +6,7 @@ import { assertStaffReads, contextOf } from '../auth/actor.js';
 import { endedIn, type Moment, momentOf, spectate } from '../live/feed.js';
 import type { Admission, Listener } from '../live/listener.js';
 import type { GatewayPorts } from '../ports.js';
-import { type Door, defineRoute, type Heard, type Shape } from './route.js';
+import { defineRoute, type Heard, type RestContext, type Shape } from './route.js';
 import { matchId } from './schemas.js';
 
 const lastId = { 'last-event-id': z.string().max(40).optional().describe('The id of the last event that was seen.') };
@@ -57,8 +57,8 @@ export const liveRoutes = [
       }
       listeners.assertRoom(request);
     },
-    handle: (asked, door) => watch(door.listeners.bySse(asked, asked.reply), asked, door.ports),
-    socket: (socket, asked, door) => watch(door.listeners.bySocket(asked, socket), asked, door.ports),
+    handle: (asked, rest) => watch(rest.listeners.bySse(asked, asked.reply), asked, rest.ports),
+    socket: (socket, asked, rest) => watch(rest.listeners.bySocket(asked, socket), asked, rest.ports),
   }),
   defineRoute({
     id: 'followLog',
@@ -73,8 +73,8 @@ export const liveRoutes = [
       positionOf(lastOf({ query, request }));
       listeners.assertRoom(request);
     },
-    handle: (asked, door) => follow(door.listeners.bySse(staffIn(asked, door), asked.reply), asked, door),
-    socket: (socket, asked, door) => follow(door.listeners.bySocket(staffIn(asked, door), socket), asked, door),
+    handle: (asked, rest) => follow(rest.listeners.bySse(staffIn(asked, rest), asked.reply), asked, rest),
+    socket: (socket, asked, rest) => follow(rest.listeners.bySocket(staffIn(asked, rest), socket), asked, rest),
   }),
 ];
 
@@ -85,7 +85,7 @@ function lastOf({ query, request }: { query: { after?: string | undefined }; req
 }
 
 /** Looked up anew each time: who may read the log now may not in a minute. */
-const staffIn = ({ request }: Pick<Heard, 'request'>, { ports }: Door): Admission => ({
+const staffIn = ({ request }: Pick<Heard, 'request'>, { ports }: RestContext): Admission => ({
   request,
   recheck: async () => assertStaffReads(await contextOf(ports, { headers: { ...request.headers } })),
 });
@@ -121,7 +121,7 @@ function positionOf(id: string): number | undefined {
 const badId = (id: string) =>
   new AgonError('QUERY.BAD_CURSOR', `${JSON.stringify(id.slice(0, 80))} is not the id of an event of this feed.`);
 
-async function follow(listener: Listener, { query, request }: Heard<Shape, typeof logQuery>, { ports }: Door) {
+async function follow(listener: Listener, { query, request }: Heard<Shape, typeof logQuery>, { ports }: RestContext) {
   const after = positionOf(lastOf({ query, request })) ?? (await ports.log.lastPosition());
   const wanted = query.type && new Set(query.type);
   let left = false;

@@ -4,7 +4,7 @@ import { listMatches, matchById, turnsOf } from '../../projections/matches/query
 import type { MatchRow, TurnRow } from '../../projections/matches/table.js';
 import { AgonError } from '../../services/kernel/index.js';
 import { publicMatch } from '../use-cases/matches.js';
-import { type Asked, type Door, defineRoute } from './route.js';
+import { type Asked, defineRoute, type RestContext } from './route.js';
 import { accountId, agentId, cents, digest, game, matchId, name, page, paged, time } from './schemas.js';
 
 const statuses = ['proposed', 'ready', 'playing', 'settled', 'voided', 'reversed'] as const;
@@ -72,7 +72,7 @@ const turnOf = ({ turn, seat, action, fuel }: TurnRow): z.input<typeof Turn> => 
   return { turn, seat, action: JSON.parse(action) as unknown, fuel: `${fuel}` };
 };
 
-async function known({ ports }: Door, id: string): Promise<MatchRow> {
+async function known({ ports }: RestContext, id: string): Promise<MatchRow> {
   const row = await matchById(ports.database, id);
   if (row) return row;
   throw new AgonError('ARENA.UNKNOWN_MATCH', `There is no match ${id}.`);
@@ -108,12 +108,12 @@ export const matchRoutes = [
     summary: 'One match, as it stands.',
     params: one,
     answer: { description: 'The match.', schema: Match },
-    handle: ({ params, reply }, door) => {
+    handle: ({ params, reply }, rest) => {
       const key = `match ${params.matchId}`;
       reply.type('application/json; charset=utf-8');
       return (
-        door.answers.known<string>('matches', key) ??
-        door.answers.of('matches', key, async () => JSON.stringify(matchOf(await known(door, params.matchId))))
+        rest.answers.known<string>('matches', key) ??
+        rest.answers.of('matches', key, async () => JSON.stringify(matchOf(await known(rest, params.matchId))))
       );
     },
   }),
@@ -127,9 +127,9 @@ export const matchRoutes = [
       description: 'All turns; none while the match goes on.',
       schema: name('Turns', z.strictObject({ items: z.array(Turn) })),
     },
-    handle: async ({ params }, door) => {
-      await known(door, params.matchId);
-      return { items: (await turnsOf(door.ports.database, [params.matchId])).map(turnOf) };
+    handle: async ({ params }, rest) => {
+      await known(rest, params.matchId);
+      return { items: (await turnsOf(rest.ports.database, [params.matchId])).map(turnOf) };
     },
   }),
   defineRoute({
@@ -140,16 +140,16 @@ export const matchRoutes = [
     params: one,
     answer: { description: 'The file.', schema: Replay },
     refuses: [409],
-    handle: async (asked: Asked<typeof one>, door) => {
+    handle: async (asked: Asked<typeof one>, rest) => {
       const { matchId: id } = asked.params;
-      const { endedAt, status } = await known(door, id);
+      const { endedAt, status } = await known(rest, id);
       // The seed is among the events, and is told when the match is over.
       if (endedAt === null)
         throw new AgonError('ARENA.NOT_OVER', `The match ${id} is ${status}. Ask again when it is over.`);
       asked.reply
         .type('application/json; charset=utf-8')
         .header('content-disposition', `attachment; filename="match-${id}.replay.json"`);
-      return Readable.from(replayText(id, await door.ports.matchEvents(id)));
+      return Readable.from(replayText(id, await rest.ports.matchEvents(id)));
     },
   }),
 ];

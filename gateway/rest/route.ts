@@ -8,7 +8,7 @@ import type { Listeners } from '../live/listener.js';
 import type { GatewayPorts } from '../ports.js';
 
 /** What every route of REST may use. */
-export interface Door {
+export interface RestContext {
   readonly ports: GatewayPorts;
   readonly answers: Answers;
   /** Origins of pages that may open sockets from a browser, beside the gateway's own. */
@@ -70,10 +70,10 @@ export interface Route<P extends Shape = Shape, Q extends Shape = Shape, B exten
   /** Statuses of refusals, beside those that every route may answer with. */
   readonly refuses?: readonly number[];
   /** Refuses before anything is streamed or a socket is opened. */
-  admit?(asked: Heard<P, Q>, door: Door): Promise<void>;
-  handle(asked: Asked<P, Q, B>, door: Door): unknown;
+  admit?(asked: Heard<P, Q>, rest: RestContext): Promise<void>;
+  handle(asked: Asked<P, Q, B>, rest: RestContext): unknown;
   /** The same address asked for as a WebSocket. */
-  socket?(socket: WebSocket, asked: Heard<P, Q>, door: Door): void | Promise<void>;
+  socket?(socket: WebSocket, asked: Heard<P, Q>, rest: RestContext): void | Promise<void>;
 }
 
 type Usual = 'method' | 'access';

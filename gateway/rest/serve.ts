@@ -13,9 +13,9 @@ import { openapi } from './openapi.js';
 import {
   type Asked,
   checked,
-  type Door,
   type Heard,
   headersOf,
+  type RestContext,
   type Route,
   routesOf,
   type Shape,
@@ -42,12 +42,12 @@ const LINGER_MS = 2_000;
  * Puts the routes on the server itself, beside Nest: a request is checked by its route's schemas, and answered by its
  * route's function, with nothing in between.
  */
-export function serveRest(fastify: FastifyInstance, door: Door, version: string): void {
+export function serveRest(fastify: FastifyInstance, rest: RestContext, version: string): void {
   for (const as of ['json', 'bytes', 'stream'] as const) {
     fastify.register(async (scope) => {
-      scope.setErrorHandler((error: Error, request, reply) => refuse(door, error, request, reply));
+      scope.setErrorHandler((error: Error, request, reply) => refuse(rest, error, request, reply));
       readBodiesAs(scope, as);
-      for (const route of restRoutes) if ((route.takes?.as ?? 'json') === as) addRoute(scope, route, door);
+      for (const route of restRoutes) if ((route.takes?.as ?? 'json') === as) addRoute(scope, route, rest);
     });
   }
   fastify.register(async (scope) => {
@@ -86,8 +86,8 @@ const ADDRESS_CHARACTERS = 200;
 
 const urlOf = (path: string) => path.replace(/\{(\w+)\}/g, ':$1');
 
-function addRoute(scope: FastifyInstance, route: Route, door: Door): void {
-  const read = reader(route, door);
+function addRoute(scope: FastifyInstance, route: Route, rest: RestContext): void {
+  const read = reader(route, rest);
   const { admit, socket } = route;
   scope.route({
     method: route.method,
@@ -97,8 +97,8 @@ function addRoute(scope: FastifyInstance, route: Route, door: Door): void {
     ...(admit || socket
       ? {
           preValidation: async (request: FastifyRequest) => {
-            if (request.ws) assertOrigin(request, door.origins);
-            await admit?.(read(request), door);
+            if (request.ws) assertOrigin(request, rest.origins);
+            await admit?.(read(request), rest);
           },
         }
       : {}),
@@ -106,12 +106,12 @@ function addRoute(scope: FastifyInstance, route: Route, door: Door): void {
       const asked = read(request) as Asked;
       const body = route.body ? bodyOf(route.body, request.body) : request.body;
       reply.status(route.answer.status ?? 200);
-      return route.handle(Object.assign(asked, { reply, body }), door);
+      return route.handle(Object.assign(asked, { reply, body }), rest);
     },
     ...(socket
       ? {
           wsHandler: (opened: Parameters<NonNullable<Route['socket']>>[0], request: FastifyRequest) =>
-            socket(opened, read(request), door),
+            socket(opened, read(request), rest),
         }
       : {}),
   });
@@ -133,7 +133,7 @@ function remembering(read: (texts: Readonly<Record<string, string>>) => object) 
   };
 }
 
-function reader(route: Route, { ports }: Door): (request: FastifyRequest) => Heard {
+function reader(route: Route, { ports }: RestContext): (request: FastifyRequest) => Heard {
   const params = route.params && remembering(textReader('address', route.params));
   const query = textReader('query', route.query ?? {});
   const headers = Object.entries(headersOf(route));
@@ -188,7 +188,7 @@ function refuseOtherMethods(scope: FastifyInstance, path: string, routes: readon
   });
 }
 
-function refuse({ ports }: Door, error: Error, request: FastifyRequest, reply: FastifyReply) {
+function refuse({ ports }: RestContext, error: Error, request: FastifyRequest, reply: FastifyReply) {
   const status = (error as FastifyError).statusCode ?? 500;
   const fromServer = !(error instanceof AgonError) && status < 500;
   const problem = fromServer ? plainProblem(status, error.message) : problemOf(error);

@@ -57,7 +57,7 @@ async function send(body: string, signature = signed(body)): Promise<{ status: n
 
 const operator = () => ({ authorization: `Bearer ${readFileSync(join(folder, 'operator.token'), 'utf8')}` });
 
-/** A checkout through the front door, paid on the stand-in's side: what is left is to hear of it. */
+/** A checkout through the REST interface, paid on the stand-in's side: what is left is to hear of it. */
 async function paidCheckout(key: string): Promise<{ event(type: string): string }> {
   const query = 'mutation { deposit(accountId: "ada", amountCents: "5000") { paymentId status url detail } }';
   const response = await fetch(`${url}/graphql`, {

@@ -18,7 +18,7 @@ const AGENT_KEPT_MS = 600_000;
 
 const known = new WeakMap<PlanPorts, PlanLimits>();
 
-/** One for all doors of a gateway. What they let in is counted together with all other gateways. */
+/** One for all endpoints of a gateway. What they let in is counted together with all other gateways. */
 export function plansOf(ports: PlanPorts): PlanLimits {
   const plans = known.get(ports) ?? new PlanLimits(ports);
   known.set(ports, plans);
@@ -26,7 +26,7 @@ export function plansOf(ports: PlanPorts): PlanLimits {
 }
 
 /**
- * What plans allow, held at the door. What is there stays when a plan ends: agents go on playing and may be improved,
+ * What plans allow, held at the endpoint. What is there stays when a plan ends: agents go on playing and may be improved,
  * matches that were proposed are played, and only what is new is refused. Where nobody could buy a plan there are no
  * limits, and the house has none.
  */
@@ -116,7 +116,7 @@ interface Seat {
   readonly claim: Omit<Claim, 'max'>;
 }
 
-/** A new version of an agent that came first by another door is none more. */
+/** A new version of an agent that came first by another endpoint is none more. */
 const isAgent = ({ repeated, events }: Receipt) => !repeated && events.some((type) => AGENT_EVENTS.includes(type));
 const AGENT_EVENTS = ['AgentSubmitted', 'ExternalAgentRegistered'];
 

@@ -34,7 +34,7 @@ const LIMITS = { clockInitMs: 120_000, clockTurnMs: 120_000, clockBankMs: 120_00
 const ECHO_BYTES = 400;
 
 /**
- * Moves a second over the Play stream: the whole way from the referee through the hub, the wire and the SDK to an agent
+ * Moves a second over the Play stream: the whole way from the referee through the sessions, the wire and the SDK to an agent
  * that moves at once, and back. Beside it, a bare stream of grpc-js that sends back what it gets.
  */
 export async function play(options: BenchOptions): Promise<Report> {
@@ -121,7 +121,7 @@ export async function players([arena = '', key = '', agents = '']: string[]): Pr
   };
 }
 
-/** The door, the hub and the table, without a log of matches: what is measured is the way to the agents. */
+/** The server, the sessions and the table, without a log of matches: what is measured is the way to the agents. */
 async function openArena(agents: number) {
   const store = new MemoryEventStore();
   const folds = new Folds({ store });
@@ -133,14 +133,14 @@ async function openArena(agents: number) {
   await send('IssueApiKey', { accountId: 'ada', keyId, name: '', scopes: ['play'], secretHash });
   const games = ['tic-tac-toe', 'connect-four'];
   for (let i = 0; i < agents; i++) await send('RegisterExternalAgent', { ownerId: 'ada', name: `bot-${i}`, games });
-  const hub = new PlaySessions({ clock: systemClock });
+  const sessions = new PlaySessions({ clock: systemClock });
   const overheadMs: number[] = [];
   const noCells = { seat: () => Promise.reject(new Error('no cells here')) };
-  const table = new ExternalMatchHost(timed(hub, overheadMs), noCells, LIMITS);
+  const table = new ExternalMatchHost(timed(sessions, overheadMs), noCells, LIMITS);
   const nobody = async () => [];
   const directory = new Directory(folds.load);
   const ports: PlayPorts = {
-    hub,
+    sessions,
     load: folds.load,
     execute,
     clock: systemClock,
@@ -165,7 +165,7 @@ async function openArena(agents: number) {
     limits: new MemoryLimits(Date.now),
     bearerOf: (token) => bearerOfKey(directory, token),
   };
-  const door = await servePlay(ports, { host: '127.0.0.1', port: 0 });
+  const server = await servePlay(ports, { host: '127.0.0.1', port: 0 });
   let matches = 0;
   const playOne = async (game: string, pair: readonly string[]) => {
     const seats = pair.map((agentId) => ({ agentId, source: '', codeDigest: NO_CODE, runtime: 'external' as const }));
@@ -185,28 +185,28 @@ async function openArena(agents: number) {
     return (played / (performance.now() - startedMs)) * 1000;
   };
   const connected = async (count: number) => {
-    while (hub.connected < count) await sleep(20);
+    while (sessions.connected < count) await sleep(20);
   };
   const close = async () => {
     await table.close();
-    await door.close();
+    await server.close();
     await store.close();
   };
-  return { address: door.address, key, overheadMs, playOne, run, connected, close };
+  return { address: server.address, key, overheadMs, playOne, run, connected, close };
 }
 
 /** Listens to how long each turn took beyond what the agent says it thought. */
-function timed(hub: PlaySessions, overheadMs: number[]): Outside {
+function timed(sessions: PlaySessions, overheadMs: number[]): Outside {
   return {
     sit: (at) => {
-      const chair = hub.sit(at);
-      const ask = chair.ask.bind(chair);
-      chair.ask = async (observation, left) => {
+      const connection = sessions.sit(at);
+      const ask = connection.ask.bind(connection);
+      connection.ask = async (observation, left) => {
         const answer = await ask(observation, left);
         overheadMs.push(answer.wallMs - (answer.action?.computeMs ?? 0));
         return answer;
       };
-      return chair;
+      return connection;
     },
   };
 }

@@ -157,7 +157,7 @@ function containerFaults(pod: Pod, maps: readonly Resource[]): string[] {
   ];
 }
 
-/** Runners have machines of their own, and reach nothing but names and the door for runners. */
+/** Runners have machines of their own, and reach nothing but names and the endpoint for runners. */
 function runnerFaults({ spec }: Resource, policies: readonly Resource[]): string[] {
   const { metadata, spec: pod } = spec.template;
   const closed = policies.filter((policy) => selects(policy.spec.podSelector, metadata.labels));

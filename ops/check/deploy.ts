@@ -185,7 +185,7 @@ const SERVICE = [...BUS, 'DATABASE_URL'];
 const NEEDS: Readonly<Record<(typeof processNames)[number], readonly string[]>> = {
   eventstore: ['AGON_EVENTSTORE_PORT', 'AGON_EVENTSTORE_CERT', 'AGON_EVENTSTORE_KEY', 'AGON_OPERATOR_TOKEN'],
   relay: [...BUS, 'REDIS_URL'],
-  // Tokens that all gateways, the arena and the door for agents have to know, and no folder that they share.
+  // Tokens that all gateways, the arena and the endpoint for agents have to know, and no folder that they share.
   gateway: ['AGON_STORE', 'DATABASE_URL', 'REDIS_URL', 'AGON_OPERATOR_TOKEN', 'AGON_RUNNER_TOKEN', 'CLICKHOUSE_URL'],
   // Turns are told to spectators through Redis.
   arena: [...SERVICE, 'REDIS_URL', 'AGON_OPERATOR_TOKEN', 'AGON_RUNNER_TOKEN'],

@@ -33,7 +33,7 @@ export async function serveLog({ json = false, readOnly, ...flags }: ServeFlags)
   try {
     const store = await openLog(config, { readOnly });
     try {
-      const door = await openEventStoreEndpoint(
+      const endpoint = await openEventStoreEndpoint(
         {
           store,
           clock: systemClock,
@@ -48,11 +48,11 @@ export async function serveLog({ json = false, readOnly, ...flags }: ServeFlags)
         eventstorePort,
       );
       const events = await store.lastPosition();
-      const { url, address } = door;
+      const { url, address } = endpoint;
       print({ json }, { address, url, dataDir: config.dataDir, events }, serving(url, config.dataDir, events));
       await done;
       if (!json) stdout.write('stopping\n');
-      await door.close();
+      await endpoint.close();
     } finally {
       await store.close();
     }

@@ -36,11 +36,11 @@ afterAll(async () => {
 });
 
 let log: MemoryEventStore;
-let door: Endpoint;
+let endpoint: Endpoint;
 let target: EventStoreDbStore;
 const serve = async (store: EventStore) => {
-  door = await openEndpoint(store);
-  target = await EventStoreDbStore.open(`esdb://any:${KEYS.writer}@${door.address}?tls=false`, { attemptsMax: 1 });
+  endpoint = await openEndpoint(store);
+  target = await EventStoreDbStore.open(`esdb://any:${KEYS.writer}@${endpoint.address}?tls=false`, { attemptsMax: 1 });
 };
 beforeEach(async () => {
   log = new MemoryEventStore();
@@ -48,7 +48,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await target.close();
-  await door.close();
+  await endpoint.close();
 });
 
 const hashes = async (store: EventStore) => (await store.readAll()).map(({ stream, hash }) => `${stream} ${hash}`);
@@ -130,7 +130,7 @@ describe('moving a log to EventStoreDB', () => {
 
   it('needs positions that grow, not that they are the same', async () => {
     await target.close();
-    await door.close();
+    await endpoint.close();
     await serve(new Gappy(log));
     const { logHash } = await verifyStore(source);
     expect(await migrate(source, target)).toMatchObject({ events: EVENTS, logHash, lastPosition: 1_000 + EVENTS * 37 });
@@ -150,7 +150,7 @@ describe('moving a log to EventStoreDB', () => {
   it('goes on after the server went away in the middle', async () => {
     let closing: Promise<void> | undefined;
     const onProgress = (step: string, done: number) => {
-      if (step === 'copying' && done > 700) closing ??= door.close();
+      if (step === 'copying' && done > 700) closing ??= endpoint.close();
     };
     await expect(migrate(source, target, { onProgress })).rejects.toMatchObject({
       code: expect.stringMatching(/^STORE\./),

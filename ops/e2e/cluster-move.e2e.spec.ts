@@ -65,7 +65,7 @@ describe.skipIf(missing !== undefined)(`an embedded arena${missing ? ` (${missin
     const ports = ['--port', '0', '--play-port', '0', '--no-analytics', '--no-chain'];
     const {
       url,
-      play: door,
+      play: endpoint,
       env: file,
     } = await agon<{ url: string; play: string; env: string }>(
       ...([{}, 'cluster', 'up', '--folder', cluster, '--from', data, ...ports] as const),
@@ -78,12 +78,12 @@ describe.skipIf(missing !== undefined)(`an embedded arena${missing ? ` (${missin
     });
     // Their code is there, and so is their money.
     await playMatch(url);
-    // So is whoever had signed up, and the key of that time opens the door for agents.
+    // So is whoever had signed up, and the key of that time opens the endpoint for agents.
     await agon(env, 'login', 'ada', '--arena', url);
     const act = ({ legal }: { legal: readonly number[] }) => legal[0] as number;
     const queue = { against: 'bronze.bot' };
     const games = ['tic-tac-toe'] as const;
-    expect(await play({ arena: door, key, agent: 'ada.other', games, queue, matches: 1, act })).toHaveLength(1);
+    expect(await play({ arena: endpoint, key, agent: 'ada.other', games, queue, matches: 1, act })).toHaveLength(1);
     const [, store = ''] = /AGON_STORE='([^']+)'/.exec(readFileSync(file, 'utf8')) ?? [];
     const after = await agon<{ verified: boolean; events: number }>(
       ...([{ AGON_STORE: store }, 'log', 'verify', '--data', join(cluster, 'data')] as const),

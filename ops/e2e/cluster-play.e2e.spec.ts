@@ -34,7 +34,7 @@ async function owner(accountId: string): Promise<{ keyId: string; key: string }>
   return keyOf(accountId);
 }
 
-const door = () => ({ arena: cluster?.play ?? '', games: ['tic-tac-toe'] as const });
+const endpoint = () => ({ arena: cluster?.play ?? '', games: ['tic-tac-toe'] as const });
 const last = ({ legal }: { legal: readonly number[] }) => legal.at(-1) as number;
 const ended = (matchId: string) =>
   expect.poll(async () => (await ask<{ match: object }>(`{ match(matchId: "${matchId}") { status } }`)).match, {
@@ -42,7 +42,7 @@ const ended = (matchId: string) =>
   });
 
 describe.skipIf(missing !== undefined)(
-  `a cluster's door for agents from outside${missing ? ` (${missing})` : ''}`,
+  `a cluster's endpoint for agents from outside${missing ? ` (${missing})` : ''}`,
   { timeout: 300_000 },
   () => {
     beforeAll(async () => {
@@ -61,7 +61,7 @@ describe.skipIf(missing !== undefined)(
       const agent = `ownerId: "bronze", name: "first", games: ["tic-tac-toe"], source: "${source}"`;
       await ask(`mutation { submitAgent(${agent}) { id } }`);
       const queue = { against: 'bronze.first', stakeCents: '100' };
-      const results = await play({ ...door(), key, agent: 'ada.bot', queue, matches: 1, act: last });
+      const results = await play({ ...endpoint(), key, agent: 'ada.bot', queue, matches: 1, act: last });
       expect(results).toMatchObject([{ reason: 'line' }]);
       await ended(results[0]?.matchId ?? '').toEqual({ status: 'settled' });
       const { match } = await ask<{ match: { stakeCents: string; seats: { payoutCents: string }[] } }>(
@@ -73,11 +73,11 @@ describe.skipIf(missing !== undefined)(
 
     it('brings two of them together, and shows gateways who waits', async () => {
       const [cyd, dan] = [await owner('cyd'), await owner('dan')];
-      const first = play({ ...door(), key: cyd.key, agent: 'cyd.bot', queue: {}, matches: 1, act: last });
+      const first = play({ ...endpoint(), key: cyd.key, agent: 'cyd.bot', queue: {}, matches: 1, act: last });
       const waiting = async () =>
         (await ask<{ queue: { agents: { agentId: string }[] } }>('{ queue { agents { agentId } } }')).queue.agents;
       await expect.poll(waiting, { timeout: 30_000 }).toEqual([{ agentId: 'cyd.bot' }]);
-      const second = play({ ...door(), key: dan.key, agent: 'dan.bot', queue: {}, matches: 1, act: last });
+      const second = play({ ...endpoint(), key: dan.key, agent: 'dan.bot', queue: {}, matches: 1, act: last });
       const [[a], [b]] = await Promise.all([first, second]);
       expect(a?.matchId).toBe(b?.matchId);
       await ended(a?.matchId ?? '').toEqual({ status: 'settled' });
@@ -94,7 +94,7 @@ describe.skipIf(missing !== undefined)(
           stop.abort();
         };
         const playing = {
-          ...door(),
+          ...endpoint(),
           key,
           agent: 'eve.bot',
           register: false,

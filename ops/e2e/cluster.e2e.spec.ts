@@ -75,7 +75,7 @@ async function clustered() {
   }
 }
 
-/** Asked for at the door, and by the command line on the cluster's own database; Redis shows the new rows either way. */
+/** Asked for at the endpoint, and by the command line on the cluster's own database; Redis shows the new rows either way. */
 async function rebuildsBoards(arena: { url: string; token: string }, env: Record<string, string>): Promise<void> {
   const ask = async <T>(query: string): Promise<T> => {
     const headers = { authorization: `Bearer ${arena.token}`, 'content-type': 'application/json' };

@@ -12,12 +12,12 @@ const written = (name: string, source: string) => {
 };
 
 let arena: Served;
-let door: string[];
+let endpoint: string[];
 let key: string;
 
 beforeAll(async () => {
   arena = await serve(data, '--play-port', '0', '--no-ladder', '--cells', '1');
-  door = ['--arena', arena.play ?? '', '--data', data, '--json'];
+  endpoint = ['--arena', arena.play ?? '', '--data', data, '--json'];
   for (const owner of ['ada', 'bob', 'bronze']) await run('owner', 'register', owner, '--data', data);
   const house = written('first.js', 'export const act = ({ legal }) => legal[0]');
   await run('agent', 'submit', house, '--owner', 'bronze', '--games', 'tic-tac-toe', '--data', data);
@@ -50,7 +50,7 @@ describe('the command line for agents from outside', { timeout: 240_000 }, () =>
         ...flags,
         '--matches',
         '1',
-        ...door,
+        ...endpoint,
       );
       expect(played.results).toMatchObject([{ reason: 'line' }]);
     }
@@ -59,11 +59,19 @@ describe('the command line for agents from outside', { timeout: 240_000 }, () =>
   it('joins queues, and says when nobody came', async () => {
     const agent = 'ada.mine-0';
     const game = ['--game', 'tic-tac-toe', '--key', key];
-    const joined = await answer<{ agents: string[] }>('queue', 'join', agent, ...game, '--against', 'house', ...door);
+    const joined = await answer<{ agents: string[] }>(
+      'queue',
+      'join',
+      agent,
+      ...game,
+      '--against',
+      'house',
+      ...endpoint,
+    );
     expect([...joined.agents].sort()).toEqual(['ada.mine-0', 'bronze.first']);
-    const alone = await run('queue', 'join', agent, ...game, '--wait-ms', '50', ...door);
+    const alone = await run('queue', 'join', agent, ...game, '--wait-ms', '50', ...endpoint);
     expect(alone).toMatchObject({ code: 1, stdout: '{"matchId":null}\n' });
-    const foreign = await run('queue', 'join', 'bob.mine', ...game, ...door);
+    const foreign = await run('queue', 'join', 'bob.mine', ...game, ...endpoint);
     expect(foreign.code).toBe(1);
     expect(foreign.stderr).toMatch(/AUTH\.FORBIDDEN/);
     expect((await run('queue', 'join', agent, '--game', 'go')).code).toBe(2);
@@ -92,7 +100,7 @@ describe('the command line for agents from outside', { timeout: 240_000 }, () =>
       '--json',
     );
     expect(listed).toMatchObject([{ keyId: made.keyId, scopes: ['read'], revoked: false }]);
-    const queue = () => run('queue', 'join', 'bob.bot', '--key', made.key, ...door);
+    const queue = () => run('queue', 'join', 'bob.bot', '--key', made.key, ...endpoint);
     expect((await queue()).stderr).toMatch(/AUTH\.SCOPE/);
     expect(await answer('apikey', 'revoke', 'bob', made.keyId, '--data', data, '--json')).toMatchObject({
       already: false,
@@ -106,7 +114,7 @@ describe('the command line for agents from outside', { timeout: 240_000 }, () =>
   });
 
   it('says what is wrong', async () => {
-    const flags = ['--agent', 'ada.mine-0', '--matches', '1', '--key', key, ...door];
+    const flags = ['--agent', 'ada.mine-0', '--matches', '1', '--key', key, ...endpoint];
     expect((await run('agent', 'play', 'nowhere.js', ...flags)).stderr).toMatch(/FILE\.UNREADABLE/);
     expect((await run('agent', 'play', written('mine.txt', ''), ...flags)).stderr).toMatch(/FILE\.UNKNOWN_LANGUAGE/);
     expect((await run('agent', 'play', written('empty.js', ''), ...flags)).stderr).toMatch(/AGENTS\.BROKEN_CODE/);

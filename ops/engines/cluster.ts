@@ -34,9 +34,9 @@ export interface ClusterOptions {
   readonly folder: string;
   /** Of the gateway; any free one for 0. */
   readonly port?: number;
-  /** Of the door for agents from outside; any free one for 0. */
+  /** Of the endpoint for agents from outside; any free one for 0. */
   readonly playPort?: number;
-  /** Whether there is such a door; there is when left out. */
+  /** Whether there is such an endpoint; there is when left out. */
   readonly play?: boolean;
   readonly brokers?: 1 | 3;
   /** A log that is there already, instead of one in the folder behind EventStoreDB's protocol. */

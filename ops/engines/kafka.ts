@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import kafkajs from 'kafkajs';
 import { AgonError } from '../../services/kernel/index.js';
-import { type Doors, makeDoors } from './kafka-doors.js';
+import { makeTlsListeners, type TlsListeners } from './kafka-tls.js';
 import { freePort, Server } from './server.js';
 import { cached, whyMissing } from './tools.js';
 
@@ -60,10 +60,10 @@ async function launch(folder: string, count: number, secured: boolean) {
   for (let i = 0; i < count; i++) ports.push({ client: await freePort(), controller: await freePort() });
   const voters = ports.map(({ controller }, i) => `${i + 1}@127.0.0.1:${controller}`).join(',');
   const clusterId = randomBytes(16).toString('base64url');
-  const doors = secured ? await makeDoors(join(folder, 'doors'), count) : undefined;
+  const tls = secured ? await makeTlsListeners(join(folder, 'tls'), count) : undefined;
   const nodes = await Promise.all(
     ports.map(async ({ client, controller }, i) => {
-      const place = { id: i + 1, client, controller, voters, count, doors, folder: join(folder, `node-${i + 1}`) };
+      const place = { id: i + 1, client, controller, voters, count, tls, folder: join(folder, `node-${i + 1}`) };
       await format(place, clusterId);
       return new Node(place);
     }),
@@ -73,8 +73,8 @@ async function launch(folder: string, count: number, secured: boolean) {
     /** host:port of every broker. */
     brokers,
     nodes,
-    /** Its doors with TLS, if it was asked for them. */
-    secured: doors?.secured,
+    /** Its listeners with TLS, if it was asked for them. */
+    secured: tls?.secured,
     /** Resolves when this many brokers are in the cluster and it has a controller. */
     ready: async (wanted = count) => {
       await ready(brokers, wanted, nodes);
@@ -94,12 +94,12 @@ interface Place {
   readonly voters: string;
   readonly count: number;
   readonly folder: string;
-  readonly doors: Doors | undefined;
+  readonly tls: TlsListeners | undefined;
 }
 
-function settings({ id, client, controller, voters, count, folder, doors }: Place): string {
+function settings({ id, client, controller, voters, count, folder, tls }: Place): string {
   const replicas = Math.min(3, count);
-  const open = [`PLAINTEXT://127.0.0.1:${client}`, ...(doors?.listeners(id - 1) ?? [])].join(',');
+  const open = [`PLAINTEXT://127.0.0.1:${client}`, ...(tls?.listeners(id - 1) ?? [])].join(',');
   return `${[
     'process.roles=broker,controller',
     `node.id=${id}`,
@@ -108,8 +108,8 @@ function settings({ id, client, controller, voters, count, folder, doors }: Plac
     `advertised.listeners=${open}`,
     'inter.broker.listener.name=PLAINTEXT',
     'controller.listener.names=CONTROLLER',
-    `listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT${doors ? `,${doors.protocols}` : ''}`,
-    ...(doors?.settings ?? []),
+    `listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT${tls ? `,${tls.protocols}` : ''}`,
+    ...(tls?.settings ?? []),
     `log.dirs=${join(folder, 'data')}`,
     // Topics are made by whoever knows how many partitions and copies they need.
     'auto.create.topics.enable=false',
@@ -132,7 +132,7 @@ async function format(place: Place, clusterId: string): Promise<void> {
   mkdirSync(place.folder, { recursive: true });
   const file = join(place.folder, 'server.properties');
   writeFileSync(file, settings(place));
-  const users = place.doors?.format ?? [];
+  const users = place.tls?.format ?? [];
   const args = java('kafka.tools.StorageTool', 'format', `--cluster-id=${clusterId}`, '-c', file, ...users);
   try {
     await promisify(execFile)('java', args);

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { inject } from 'vitest';
-import type { SecuredKafka } from './kafka-doors.js';
+import type { SecuredKafka } from './kafka-tls.js';
 
 async function addressOf<T>(engine: string): Promise<T> {
   const response = await fetch(`${inject('engines')}/${engine}`);

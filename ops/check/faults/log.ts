@@ -40,7 +40,7 @@ export const logFaults: readonly Fault[] = [
   ]),
   ...faultsOf('gateway/eventstore/appends.ts', 'gateway/eventstore/eventstore.spec.ts', [
     [
-      'take a sealed event at the door without computing its hash',
+      'take a sealed event at the endpoint without computing its hash',
       'if (recomputeHash(event) !== event.hash) {',
       "if (event.hash === '') {",
     ],

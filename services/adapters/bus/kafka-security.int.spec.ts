@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ownCertificate } from '../../../gateway/eventstore/certificate.js';
 import { whyNoKafka } from '../../../ops/engines/kafka.js';
-import type { SecuredKafka } from '../../../ops/engines/kafka-doors.js';
+import type { SecuredKafka } from '../../../ops/engines/kafka-tls.js';
 import { ownName, sharedKafka } from '../../../ops/engines/shared.contract.js';
 import { chain } from '../../kernel/fixtures.js';
 import { NO_STREAM, randomIds } from '../../kernel/index.js';
@@ -30,15 +30,15 @@ if (missing) {
   });
 } else {
   let kafka: Awaited<ReturnType<typeof sharedKafka>>;
-  let doors: SecuredKafka;
+  let listeners: SecuredKafka;
 
   const user = (mechanism: string) => ({
     AGON_KAFKA_SASL: mechanism,
-    AGON_KAFKA_USER: doors.user,
-    AGON_KAFKA_PASSWORD: doors.password,
+    AGON_KAFKA_USER: listeners.user,
+    AGON_KAFKA_PASSWORD: listeners.password,
   });
-  const ca = () => ({ AGON_KAFKA_CA: doors.ca });
-  const own = () => ({ AGON_KAFKA_CERT: doors.cert, AGON_KAFKA_KEY: doors.key });
+  const ca = () => ({ AGON_KAFKA_CA: listeners.ca });
+  const own = () => ({ AGON_KAFKA_CERT: listeners.cert, AGON_KAFKA_KEY: listeners.key });
   const optionsOf = (brokers: readonly string[], env: Record<string, string>): KafkaOptions => ({
     brokers,
     security: securityOf(parseConfig({}, env), brokers),
@@ -50,14 +50,14 @@ if (missing) {
   describe('the bus on a secured Kafka', () => {
     beforeAll(async () => {
       kafka = await sharedKafka();
-      doors = kafka.secured;
+      listeners = kafka.secured;
     });
 
     it.each<[string, () => KafkaOptions]>([
-      ['TLS and PLAIN', () => optionsOf(doors.sasl, { ...ca(), ...user('plain') })],
-      ['TLS and SCRAM-SHA-256', () => optionsOf(doors.sasl, { ...ca(), ...user('scram-sha-256') })],
-      ['TLS and SCRAM-SHA-512', () => optionsOf(doors.sasl, { ...ca(), ...user('scram-sha-512') })],
-      ['mutual TLS', () => optionsOf(doors.mutual, { ...ca(), ...own() })],
+      ['TLS and PLAIN', () => optionsOf(listeners.sasl, { ...ca(), ...user('plain') })],
+      ['TLS and SCRAM-SHA-256', () => optionsOf(listeners.sasl, { ...ca(), ...user('scram-sha-256') })],
+      ['TLS and SCRAM-SHA-512', () => optionsOf(listeners.sasl, { ...ca(), ...user('scram-sha-512') })],
+      ['mutual TLS', () => optionsOf(listeners.mutual, { ...ca(), ...own() })],
     ])('carries events by %s', async (_how, options) => {
       const arena = options();
       const store = new MemoryEventStore();
@@ -81,45 +81,45 @@ if (missing) {
     it.each<[string, () => [readonly string[], Record<string, string>], string, RegExp]>([
       [
         'a wrong password by PLAIN',
-        () => [doors.sasl, { ...ca(), ...user('plain'), AGON_KAFKA_PASSWORD: 'hidden' }],
+        () => [listeners.sasl, { ...ca(), ...user('plain'), AGON_KAFKA_PASSWORD: 'hidden' }],
         'BUS.CREDENTIALS',
         /does not let agon in: .*Check AGON_KAFKA_USER, AGON_KAFKA_PASSWORD/,
       ],
       [
         'a wrong password by SCRAM',
-        () => [doors.sasl, { ...ca(), ...user('scram-sha-512'), AGON_KAFKA_PASSWORD: 'hidden' }],
+        () => [listeners.sasl, { ...ca(), ...user('scram-sha-512'), AGON_KAFKA_PASSWORD: 'hidden' }],
         'BUS.CREDENTIALS',
         /does not let agon in/,
       ],
-      ['no user', () => [doors.sasl, ca()], 'BUS.CREDENTIALS', /wants a user: set AGON_KAFKA_SASL/],
+      ['no user', () => [listeners.sasl, ca()], 'BUS.CREDENTIALS', /wants a user: set AGON_KAFKA_SASL/],
       ['a user where none is wanted', () => [kafka.brokers, user('plain')], 'BUS.CREDENTIALS', /wants no user/],
-      ['no certificate', () => [doors.mutual, ca()], 'BUS.CREDENTIALS', /wants a certificate of its clients/],
+      ['no certificate', () => [listeners.mutual, ca()], 'BUS.CREDENTIALS', /wants a certificate of its clients/],
       [
         "a stranger's certificate",
-        () => [doors.mutual, { ...ca(), ...stranger() }],
+        () => [listeners.mutual, { ...ca(), ...stranger() }],
         'BUS.CREDENTIALS',
         /does not accept this client's certificate. AGON_KAFKA_CERT/,
       ],
       [
         'an authority that nobody named',
-        () => [doors.sasl, { AGON_KAFKA_TLS: 'on', ...user('plain') }],
+        () => [listeners.sasl, { AGON_KAFKA_TLS: 'on', ...user('plain') }],
         'BUS.UNTRUSTED',
         /AGON_KAFKA_CA has to name/,
       ],
       [
         'the wrong authority',
-        () => [doors.sasl, { AGON_KAFKA_CA: doors.cert, ...user('plain') }],
+        () => [listeners.sasl, { AGON_KAFKA_CA: listeners.cert, ...user('plain') }],
         'BUS.UNTRUSTED',
         /self-signed certificate/,
       ],
-      ['a TLS port, in clear', () => [doors.sasl, {}], 'BUS.TLS', /speaks TLS at this port. Set AGON_KAFKA_TLS=on/],
+      ['a TLS port, in clear', () => [listeners.sasl, {}], 'BUS.TLS', /speaks TLS at this port. Set AGON_KAFKA_TLS=on/],
       ['a plain port, by TLS', () => [kafka.brokers, ca()], 'BUS.TLS', /does not speak TLS at this port/],
       ['nobody at all', () => [['127.0.0.1:1'], ca()], 'BUS.UNREACHABLE', /Is it running there/],
     ])('says clearly what is wrong with %s', async (_what, how, code, message) => {
       const client = new KafkaClient(optionsOf(...how()));
       const error = await client.ensureTopics().catch((thrown: unknown) => thrown);
       expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
-      expect(inspect(error, { depth: 9 })).not.toMatch(new RegExp(`hidden|${doors.password}`));
+      expect(inspect(error, { depth: 9 })).not.toMatch(new RegExp(`hidden|${listeners.password}`));
       await client.close();
     });
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ownCertificate } from '../../gateway/eventstore/certificate.js';
 import { freePort } from './server.js';
 
-/** A Kafka's doors for clients of a network, beside the plain one of this machine, and what it takes to get in. */
+/** A Kafka's listeners with TLS for clients of a network, beside the plain one of this machine, and what it takes to get in. */
 export interface SecuredKafka {
   /** host:port of every broker that wants a user: TLS, and SASL by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. */
   readonly sasl: readonly string[];
@@ -19,10 +19,10 @@ export interface SecuredKafka {
 }
 
 /** What a broker's settings and storage need for them. */
-export type Doors = Awaited<ReturnType<typeof makeDoors>>;
+export type TlsListeners = Awaited<ReturnType<typeof makeTlsListeners>>;
 
 /** Makes certificates, a user and free ports for this many brokers. Kafka takes keys and certificates as PEM. */
-export async function makeDoors(folder: string, brokers: number) {
+export async function makeTlsListeners(folder: string, brokers: number) {
   mkdirSync(folder, { recursive: true });
   const file = (name: string) => join(folder, name);
   const nowMs = Date.now();
