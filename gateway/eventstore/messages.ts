@@ -164,6 +164,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly [status, string?]>> = {
   'STORE.READ_ONLY': [status.PERMISSION_DENIED, 'access-denied'],
   'STORE.TOO_LARGE': [status.INVALID_ARGUMENT, 'maximum-append-size-exceeded'],
   'STORE.REVISION_CONFLICT': [status.FAILED_PRECONDITION],
+  'STORE.BAD_POSITION': [status.UNKNOWN],
   'STORE.FULL': [status.RESOURCE_EXHAUSTED],
   'STORE.CLOSED': [status.UNAVAILABLE],
   'STORE.CORRUPT': [status.DATA_LOSS],

@@ -12,7 +12,7 @@ import {
   standingsOf,
 } from '../../projections/leaderboards/query.js';
 import { ALL_TIME } from '../../projections/leaderboards/table.js';
-import { AgonError } from '../../services/kernel/index.js';
+import { AgonError, isAgonError } from '../../services/kernel/index.js';
 import { seasonIn, topOf } from '../answers.js';
 import { type GatewayPorts, PORTS } from '../ports.js';
 import { assertGame } from '../use-cases/ask.js';
@@ -175,7 +175,9 @@ export class BoardQueries {
     if (!Number.isSafeInteger(position) || position < 0) {
       throw new AgonError('QUERY.BAD_POSITION', `${position} is not a position of the log.`);
     }
-    const [event] = await this.ports.log.readAll({ after: Math.max(0, position - 1), limit: 1 });
+    const [event] = await this.ports.log.readAll({ from: position, limit: 1 }).catch((error: unknown) => {
+      throw isAgonError(error, 'STORE.BAD_POSITION') ? new AgonError('QUERY.BAD_POSITION', error.message) : error;
+    });
     return event?.time ?? this.ports.clock();
   }
 

@@ -17,6 +17,16 @@ export function isPassing(error: unknown): boolean {
   return !(error instanceof AgonError) && PASSING.has(commandError(error).type ?? '');
 }
 
+/**
+ * Whether a server would not read from this place. One of EventStoreDB says no more of it than that it failed; our own
+ * endpoint says why as well.
+ */
+export function isRefusedPlace(error: unknown): boolean {
+  const { type, message } = commandError(error instanceof AgonError ? (error.cause ?? error) : error);
+  if (/\bSTORE\.BAD_POSITION: /.test(message)) return true;
+  return type === db.ErrorType.UNKNOWN && /Unexpected \w*Read\w*Result: Error/.test(message);
+}
+
 /** What EventStoreDB's client throws, in the codes of the port. Our own endpoint names them in its text. */
 export function asEsdbError(thrown: unknown, address: string): AgonError {
   if (thrown instanceof AgonError) return thrown;

@@ -6,7 +6,8 @@ import db, {
 } from '@eventstore/db-client';
 import type { RecordedEvent } from '../../kernel/index.js';
 import { backoffMs } from '../relay.js';
-import { asEsdbError, isPassing } from './eventstoredb-errors.js';
+import { badPosition } from './append-rules.js';
+import { asEsdbError, isPassing, isRefusedPlace } from './eventstoredb-errors.js';
 import { type Followable, Growth } from './follow.js';
 
 const BUFFERED_MAX = 2_048;
@@ -44,7 +45,12 @@ export class Tail implements Followable {
     if (this.arrived.length > 0) return;
     if (!this.fault) return this.growth.next(signal);
     const { error } = this.fault;
-    if (!isPassing(error)) throw asEsdbError(error, 'EventStoreDB');
+    const from = Math.max(this.delivered, this.checkpoint);
+    if (from > 0 && isRefusedPlace(error)) {
+      // A checkpoint is the server's own word for a place; what it does not stand by is no reason to give up.
+      if (this.checkpoint <= this.delivered) throw badPosition(from);
+      this.checkpoint = 0;
+    } else if (!isPassing(error)) throw asEsdbError(error, 'EventStoreDB');
     await pause(backoffMs(++this.failures), signal);
     this.fault = undefined;
   }

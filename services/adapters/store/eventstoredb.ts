@@ -17,10 +17,10 @@ import {
   type Subscription,
   storeLimits,
 } from '../../kernel/index.js';
-import { checkShape, fits, repeatedOrConflict } from './append-rules.js';
+import { badPosition, checkShape, fits, repeatedOrConflict } from './append-rules.js';
 import { type Address, addressOf, shownAddress } from './eventstoredb-address.js';
 import { connect, disconnect, readAllFiltered } from './eventstoredb-client.js';
-import { asEsdbError, isPassing } from './eventstoredb-errors.js';
+import { asEsdbError, isPassing, isRefusedPlace } from './eventstoredb-errors.js';
 import { Tail } from './eventstoredb-tail.js';
 import { follow } from './follow.js';
 
@@ -108,14 +108,18 @@ export class EventStoreDbStore implements EventStore {
 
   async readAll(page: LogPage = {}): Promise<readonly RecordedEvent[]> {
     this.assertOpen();
-    const { after = 0 } = page;
+    const { after = 0, from = after, before } = page;
     const limit = Math.min(page.limit ?? storeLimits.pageEventsMax, storeLimits.pageEventsMax);
     if (limit === 0) return [];
-    // The server begins with the event at the position, which the caller has already.
-    const asked = { after, limit: after === 0 ? limit : limit + 1 };
-    const events = await this.reading(() => readAllFiltered(this.client, asked, this.filter));
+    const passed = page.from === undefined ? after : 0;
+    const asked =
+      before === undefined
+        ? // The server begins with the event at the position, which the caller may have already.
+          { place: from === 0 ? ('start' as const) : from, limit: passed === 0 ? limit : limit + 1 }
+        : { place: before, limit, backwards: true };
+    const events = await this.reading(() => readAllFiltered(this.client, asked, this.filter), asked.place);
     for (const event of events) this.learn(event.stream, event);
-    return events.filter(({ position }) => position > after).slice(0, limit);
+    return events.filter(({ position }) => position > passed).slice(0, limit);
   }
 
   async head(stream: string): Promise<StreamHead | undefined> {
@@ -125,8 +129,7 @@ export class EventStoreDbStore implements EventStore {
 
   async lastPosition(): Promise<number> {
     this.assertOpen();
-    const end = { after: 0, limit: 1, backwards: true };
-    const [last] = await this.reading(() => readAllFiltered(this.client, end, this.filter));
+    const [last] = await this.readAll({ before: 'end', limit: 1 });
     return last?.position ?? 0;
   }
 
@@ -210,13 +213,14 @@ export class EventStoreDbStore implements EventStore {
     return { revision, position: last?.position ?? 0 };
   }
 
-  private reading(start: () => AsyncIterable<ResolvedEvent>): Promise<RecordedEvent[]> {
+  private reading(start: () => AsyncIterable<ResolvedEvent>, place?: number | string): Promise<RecordedEvent[]> {
     return this.persistently(async () => {
       const events: RecordedEvent[] = [];
       for await (const resolved of start()) events.push(this.recorded(resolved));
       return events;
     }).catch((error: unknown) => {
       if (isAgonError(error, 'STORE.NO_STREAM')) return [];
+      if (typeof place === 'number' && isRefusedPlace(error)) throw badPosition(place);
       throw error;
     });
   }
