@@ -165,6 +165,9 @@ const EXCEPTIONS: Readonly<Record<string, readonly [status, string?]>> = {
   'STORE.TOO_LARGE': [status.INVALID_ARGUMENT, 'maximum-append-size-exceeded'],
   'STORE.REVISION_CONFLICT': [status.FAILED_PRECONDITION],
   'STORE.BAD_POSITION': [status.UNKNOWN],
+  'STORE.DELETED': [status.FAILED_PRECONDITION, 'stream-deleted'],
+  'STORE.TRUNCATED': [status.DATA_LOSS],
+  'STORE.UNAVAILABLE': [status.UNAVAILABLE],
   'STORE.FULL': [status.RESOURCE_EXHAUSTED],
   'STORE.CLOSED': [status.UNAVAILABLE],
   'STORE.CORRUPT': [status.DATA_LOSS],
@@ -183,6 +186,7 @@ export function refusalOf(thrown: unknown, onInternal: (error: unknown) => void 
   }
   const [code, exception] = EXCEPTIONS[error.code] ?? [status.INVALID_ARGUMENT];
   if (exception) metadata.set('exception', exception);
+  if (error.code === 'STORE.DELETED') metadata.set('stream-name', String(error.details.stream));
   if (error.code === 'STORE.TOO_LARGE') metadata.set('maximum-append-size', `${APPEND_BYTES_MAX}`);
   return { code, details: `${error.code}: ${error.message}`, metadata };
 }

@@ -66,7 +66,7 @@ const serving = (url: string, dataDir: string, events: number) =>
 /** Moves the log of a data folder to EventStoreDB, and what lies beside it to the folder that a cluster shares. */
 export async function migrateLog(config: Config, to: string, into: string | undefined): Promise<number | Outcome> {
   const url = to === 'cluster' ? config.storeUrl : new Secret(to);
-  if (!url || !/^esdb(\+discover)?:\/\//.test(url.reveal())) {
+  if (!url || !/^(esdb|kurrentdb)(\+discover)?:\/\//.test(url.reveal())) {
     throw new AgonError(
       'CONFIG.INVALID',
       '--to is an address like esdb://host:2113, or "cluster" for that of AGON_STORE.',

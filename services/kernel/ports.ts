@@ -1,3 +1,4 @@
+import type { AgonError } from './errors.js';
 import type { RecordedEvent, SealedEvent, StreamHead } from './event.js';
 
 export interface AppendResult {
@@ -40,7 +41,7 @@ export type BatchHandler = (events: readonly RecordedEvent[]) => Promise<void>;
 /**
  * The only truth. An append is atomic and acknowledged only once it is durable; a reader never sees an event that a
  * crash could still take back. Refusals: STORE.REVISION_CONFLICT, STORE.TOO_LARGE, STORE.BROKEN_CHAIN, STORE.CORRUPT,
- * STORE.FULL, STORE.CLOSED, STORE.BAD_POSITION.
+ * STORE.FULL, STORE.CLOSED, STORE.BAD_POSITION; where others can get at the log, STORE.DELETED and STORE.TRUNCATED as well.
  */
 export interface EventStore {
   /** Repeating an append with the same events at the same place acknowledges it again and writes nothing. */
@@ -55,6 +56,8 @@ export interface EventStore {
    * event, or at 0; ends with STORE.BAD_POSITION after any other.
    */
   subscribe(options: { after: number; batchSize?: number }, handler: BatchHandler): Subscription;
+  /** What others have removed from the log, as far as it is known; left out where nobody else can. */
+  removed?(): Promise<readonly AgonError[]>;
   close(): Promise<void>;
 }
 

@@ -60,6 +60,26 @@ export function connect({ url }: Address): EventStoreDBClient {
   return client;
 }
 
+/** The client at hand. One that has found nobody is put away for a new one, which looks anew. */
+export class Connection {
+  client: EventStoreDBClient;
+
+  constructor(private readonly address: Address) {
+    this.client = connect(address);
+  }
+
+  /** Calls that are under way on the old one are cut, and repeated by whoever made them. */
+  renew(failed: EventStoreDBClient): void {
+    if (failed !== this.client) return;
+    this.client = connect(this.address);
+    disconnect(failed).catch(() => {});
+  }
+
+  close(): Promise<void> {
+    return disconnect(this.client);
+  }
+}
+
 export async function disconnect(client: EventStoreDBClient): Promise<void> {
   await client.dispose();
   await inside(client)
@@ -74,7 +94,7 @@ export async function disconnect(client: EventStoreDBClient): Promise<void> {
 interface ServerPage {
   readonly place: number | 'start' | 'end';
   readonly limit: number;
-  readonly backwards?: boolean;
+  readonly backwards?: boolean | undefined;
 }
 
 /** A page of all, filtered by the server, which the client's own `readAll` cannot ask for. */
