@@ -20,7 +20,7 @@ import type {
   sendUnaryData,
   UntypedServiceImplementation,
 } from '@grpc/grpc-js';
-import { type Serving, serve } from '../../proto/serve.js';
+import { type Serving, serve, type Tls } from '../../proto/serve.js';
 import { type Actor, AgonError, type Ids, isAgonError } from '../../services/kernel/index.js';
 import { type Append, type AppendPorts, createAppend, Proposals } from './appends.js';
 import {
@@ -54,8 +54,8 @@ export interface ServerOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** PEM. Without it the endpoint is plain HTTP/2, over which most clients send no key. */
-  readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
+  /** PEM, or what gives it. Without it the endpoint is plain HTTP/2, over which most clients send no key. */
+  readonly tls?: Tls | (() => Tls);
 }
 
 /** The version of EventStoreDB's protocol that is spoken here. */
