@@ -7,6 +7,8 @@ import {
   confirmationMessage,
   eventMessage,
   fellBehindMessage,
+  firstPlaceMessage,
+  lastPlaceMessage,
   nameOf,
   notFoundMessage,
 } from './messages.js';
@@ -26,6 +28,8 @@ interface ReadOrder {
   readonly limit: number | undefined;
   readonly filter: LogFilter | undefined;
   readonly structuredIds: boolean;
+  /** Whether a read of a stream ends with where the stream ends. */
+  readonly tellsPlaces: boolean;
 }
 
 /** Resolves when the client can take more; false once it is gone. */
@@ -37,15 +41,24 @@ export function orderOf(request: ReadReq): ReadOrder {
   if (!options || (!stream && !all)) throw new AgonError('READ.INVALID', 'A read names a stream, or all.');
   const filter = options.getFilter();
   if (filter && stream) throw new AgonError('READ.INVALID', 'Only a read of all can have a filter.');
+  const follows = options.hasSubscription();
+  const backwards = options.getReadDirection() === 1;
+  if (follows && backwards) throw new AgonError('READ.INVALID', 'A subscription goes forwards.');
+  if (!follows && !options.hasCount()) throw new AgonError('READ.INVALID', 'A read says how many events it wants.');
   const place = stream ?? all;
+  const position = all?.getPosition();
+  if (position && BigInt(position.getPreparePosition()) > BigInt(position.getCommitPosition())) {
+    throw new AgonError('STORE.BAD_POSITION', 'No event is prepared after it is committed.');
+  }
   const at = stream?.hasRevision() ? stream.getRevision() : all?.getPosition()?.getCommitPosition();
   return {
     stream: stream && nameOf(stream.getStreamIdentifier()),
     from: place?.hasStart() ? 'start' : place?.hasEnd() || at === undefined ? 'end' : placeOf(at),
-    backwards: options.getReadDirection() === 1,
-    limit: options.hasSubscription() ? undefined : placeOf(options.getCount()),
+    backwards,
+    limit: follows ? undefined : placeOf(options.getCount()),
     filter: filter && filterOf(filter),
     structuredIds: options.getUuidOption()?.hasStructured() ?? false,
+    tellsPlaces: options.hasControlOption(),
   };
 }
 
@@ -64,10 +77,14 @@ interface Caller {
 
 /** Answers a read that has an end. */
 export async function read(store: EventStore, order: ReadOrder, { send, assertMay }: Caller): Promise<void> {
-  const { stream, filter, structuredIds, limit = 0 } = order;
-  if (stream !== undefined && (await store.head(stream)) === undefined) {
+  const { stream, filter, structuredIds, limit = 0, from, backwards } = order;
+  const head = stream === undefined ? undefined : await store.head(stream);
+  if (stream !== undefined && !head) {
     await send(notFoundMessage(stream));
     return;
+  }
+  if (head && (limit === 0 || (from === 'end' && !backwards))) {
+    throw new AgonError('READ.NOTHING', 'There is nothing to read in no events, or forwards from the end of a stream.');
   }
   if (limit === 0) return;
   let left = limit;
@@ -78,9 +95,13 @@ export async function read(store: EventStore, order: ReadOrder, { send, assertMa
       if (filter && !filter.wants(event)) continue;
       if (!(await send(eventMessage(event, structuredIds)))) return;
       left -= 1;
-      if (left === 0) return;
+      if (left === 0) break;
     }
+    if (left === 0) break;
   }
+  if (!head || !order.tellsPlaces) return;
+  if (left === limit) await send(firstPlaceMessage(head.revision + 1));
+  await send(lastPlaceMessage(head.revision));
 }
 
 async function* streamPages(store: EventStore, stream: string, { from, backwards, limit = 0 }: ReadOrder) {

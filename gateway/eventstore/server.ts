@@ -2,7 +2,6 @@ import gossipGrpc from '@eventstore/db-client/generated/gossip_grpc_pb.js';
 import gossipPb from '@eventstore/db-client/generated/gossip_pb.js';
 import featuresGrpc from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
 import featuresPb from '@eventstore/db-client/generated/serverfeatures_pb.js';
-import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import type {
   AppendReq,
@@ -32,6 +31,8 @@ import {
   type Expectation,
   nameOf,
   refusalOf,
+  ticksOf,
+  uuidOf,
   uuidText,
   wrongExpectedMessage,
 } from './messages.js';
@@ -322,7 +323,8 @@ export function reachedBy(call: { getHost(): string }, { host, port }: { host: s
 function clusterOf({ host, port }: { host: string; port: number }, id: string) {
   const endpoint = new gossipPb.EndPoint().setAddress(host).setPort(port);
   const member = new gossipPb.MemberInfo()
-    .setInstanceId(new sharedPb.UUID().setString(id))
+    .setInstanceId(uuidOf(id, true))
+    .setTimeStamp(`${ticksOf(Date.now())}`)
     .setState(8)
     .setIsAlive(true)
     .setHttpEndPoint(endpoint);

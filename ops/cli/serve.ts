@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stderr, stdout } from 'node:process';
+import { env, stderr, stdout } from 'node:process';
 import { ledgerSums, listBalances, trialBalance } from '../../projections/balances/query.js';
 import { PAGE_MAX } from '../../projections/engine/page.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
@@ -36,13 +36,14 @@ export async function start(
     const url = await arena.listen();
     if (options.ladder && !signal.aborted) await firstLadder(arena, signal);
     if (!signal.aborted) {
-      const events = await arena.store.lastPosition();
+      const position = await arena.store.lastPosition();
+      const events = config.storeUrl ? undefined : position;
       const { payments, addresses } = arena;
       const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
       const { grpc, play, eventstore, stripe } = addresses;
       const servers = { url, graphql: `${url}/graphql`, grpc, play, eventstore, stripe, clickhouse };
-      if (options.json) print(options, { ...servers, payments, dataDir: config.dataDir, events }, '');
-      else say(banner(arena, { url, clickhouse, events }));
+      if (options.json) print(options, { ...servers, payments, dataDir: config.dataDir, events, position }, '');
+      else say(banner(arena, { url, clickhouse, position }));
       await done;
     }
     if (!options.json) say('stopping');
@@ -73,10 +74,10 @@ async function firstLadder(arena: Arena, signal: AbortSignal): Promise<void> {
 interface Shown {
   readonly url: string;
   readonly clickhouse: string | undefined;
-  readonly events: number;
+  readonly position: number;
 }
 
-const banner = (arena: Arena, { url, clickhouse, events }: Shown) => {
+const banner = (arena: Arena, { url, clickhouse, position }: Shown) => {
   const { config, payments } = arena;
   const { grpc, play, eventstore, stripe } = arena.addresses;
   return [
@@ -91,7 +92,7 @@ const banner = (arena: Arena, { url, clickhouse, events }: Shown) => {
     ...(clickhouse ? [`  ClickHouse  ${clickhouse}  (user reader, no password)`] : []),
     `  payments    ${payments}`,
     ...(stripe ? [`              its dashboard: ${colour.cyan(`${stripe}/dashboard`)}`] : []),
-    `  data        ${config.dataDir}  (${config.storeUrl ? `log: ${logName(config)}, position ${events}` : `${events} events`})`,
+    `  data        ${config.dataDir}  (${config.storeUrl ? `log: ${logName(config)}, position ${position}` : `${position} events`})`,
     '',
     '  In another terminal: npx agon leaderboard, npx agon match list, npx agon log tail',
     '  Ctrl-C drains and stops.',
@@ -110,6 +111,8 @@ export async function demo(
   options: OutputOptions & DemoOptions & { data?: string },
 ): Promise<number> {
   const { signal } = untilSignal();
+  // It has a folder of its own, whatever log this shell works with otherwise.
+  Reflect.deleteProperty(env, 'AGON_STORE');
   const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'agon-demo-'));
   const arena = await startArena(config(dataDir), options.payments ? { sandbox: { port: 0 } } : {});
   const bar = progress('playing');
