@@ -54,7 +54,7 @@ export const checks: readonly Check[] = [
 export async function readLog(store: EventStore): Promise<RecordedEvent[]> {
   const log: RecordedEvent[] = [];
   for (;;) {
-    const page = await store.readAll({ after: log.length });
+    const page = await store.readAll({ after: log.at(-1)?.position ?? 0 });
     if (page.length === 0) return log;
     log.push(...page);
     await sleep(0);
