@@ -123,7 +123,7 @@ function playHouse(seed: number, server: LogServer, awayMs: number | undefined) 
       if (!point) {
         // In the middle of its work: one that has finished already is not held up by it.
         const before = await server.tampered?.lastPosition();
-        const events = between(random, 1, 20);
+        const events = between(random, 1, 4);
         const written = async () => (await server.tampered?.readAll({ after: before ?? 0, limit: events }))?.length;
         while (!ended && server.tampered && (await written()) !== events) await sleep(2);
         if (!ended) {

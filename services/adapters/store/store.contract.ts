@@ -264,7 +264,8 @@ export function storeContract(name: string, { open, reopen, counts = false }: St
       });
 
       // Where positions are counted, every whole number up to the last is an event's.
-      it.skipIf(counts)('refuses a position that no event has, for pages and for followers', async () => {
+      if (counts) return;
+      it('refuses a position that no event has, for pages and for followers', async () => {
         for (const { position } of await log()) {
           const places = [{ after: position - 1 }, { from: position - 1 }, { from: position + 1 }];
           const beyond = (await store.lastPosition()) < position + 1;

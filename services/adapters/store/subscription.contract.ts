@@ -102,16 +102,6 @@ export function subscriptionContract(current: () => EventStore, counts: boolean)
       },
     );
 
-    // Elsewhere nobody can say what will be the position of an event.
-    it.runIf(counts)('waits beyond the end for what is not there yet', async () => {
-      await fill('note-a', 2);
-      const follower = collect(4);
-      await fill('note-b', 4);
-      await until(() => follower.seen.length === 2);
-      await follower.subscription.stop();
-      expect(follower.positions()).toEqual([5, 6]);
-    });
-
     it('really stops: whatever comes later reaches only the others', async () => {
       await fill('note-a', 3);
       const [stopped, going] = [collect(0), collect(0)];
@@ -165,6 +155,17 @@ export function subscriptionContract(current: () => EventStore, counts: boolean)
       }
       await subscription.stop();
       expect(unread).toEqual([]);
+    });
+
+    // Elsewhere nobody can say what will be the position of an event.
+    if (!counts) return;
+    it('waits beyond the end for what is not there yet', async () => {
+      await fill('note-a', 2);
+      const follower = collect(4);
+      await fill('note-b', 4);
+      await until(() => follower.seen.length === 2);
+      await follower.subscription.stop();
+      expect(follower.positions()).toEqual([5, 6]);
     });
   });
 }
