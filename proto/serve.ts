@@ -31,8 +31,8 @@ export interface ListenAddress {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** PEM. Without it the server speaks in clear. */
-  readonly tls?: Tls | undefined;
+  /** PEM; asked for whenever somebody connects, if it can change. Without it the server speaks in clear. */
+  readonly tls?: Tls | (() => Tls) | undefined;
   /** Who looks at every call that comes in. */
   readonly interceptors?: readonly ServerInterceptor[] | undefined;
   /** Says whether somebody who connects may stay. */
@@ -81,9 +81,9 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     server.addService(ServerReflectionService, { ...reflection([...options.names, 'grpc.health.v1.Health']) });
   }
   const { host, closing, admits = () => true } = options;
-  const inside = server.createConnectionInjector(credentialsOf(options.tls));
+  const inside = injectorOf(server, options.tls);
   // We listen ourselves: gRPC takes in whoever connects, and who may stay is for us to say.
-  const listener = createServer((socket) => (admits(socket) ? inside.injectConnection(socket) : socket.destroy()));
+  const listener = createServer((socket) => (admits(socket) ? inside().injectConnection(socket) : socket.destroy()));
   const port = await listening(listener, host, options.port);
   const close = async () => {
     closing.abort();
@@ -107,6 +107,20 @@ function listening(listener: NetServer, host: string, port: number): Promise<num
     });
     listener.listen(port, host, () => resolve((listener.address() as AddressInfo).port));
   });
+}
+
+/** Another certificate is for those who connect from then on. */
+function injectorOf(server: Server, tls: ListenAddress['tls']): () => ReturnType<Server['createConnectionInjector']> {
+  const current = typeof tls === 'function' ? tls : () => tls;
+  let shown = current();
+  let injector = server.createConnectionInjector(credentialsOf(shown));
+  return () => {
+    const now = current();
+    if (now === shown) return injector;
+    shown = now;
+    injector = server.createConnectionInjector(credentialsOf(now));
+    return injector;
+  };
 }
 
 function credentialsOf(tls: Tls | undefined): ServerCredentials {

@@ -150,6 +150,9 @@ export function createAppend(ports: AppendPorts): Append {
     }
     for (let attempt = 1; ; attempt++) {
       const head = (await store.head(stream)) ?? EMPTY_HEAD;
+      if (proposed.length === 0 && isExpected(expected, head)) {
+        return { revision: head.revision, position: await store.lastPosition() };
+      }
       const repeated = await repetition(stream, expected, proposed, head);
       if (repeated) return repeated;
       if (!isExpected(expected, head)) throw conflict(stream, expected, head);

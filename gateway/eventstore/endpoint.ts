@@ -13,7 +13,7 @@ import { type folderLayout, sameToken } from '../../services/runtime/data-folder
 import type { Config } from '../../services/runtime/settings.js';
 import { logReaderOf } from '../auth/api-key.js';
 import { Directory } from '../auth/directory.js';
-import { certificateIn, ownCertificate } from './certificate.js';
+import { certificateIn, ownCertificates } from './certificate.js';
 import { type Access, type EventStorePorts, serveEventStore } from './server.js';
 
 /** Streams that the arena's contexts write, or will: nobody else puts events there. */
@@ -51,7 +51,7 @@ export async function openEventStoreEndpoint(options: EndpointOptions, port: num
         tls:
           certFile && keyFile
             ? certificateIn(certFile, keyFile)
-            : ownCertificate(paths.eventstoreCert, paths.eventstoreKey, host, Date.parse(clock())),
+            : ownCertificates(paths.eventstoreCert, paths.eventstoreKey, host, () => Date.parse(clock())),
       };
   const ports = { store, clock, ids, onInternalError, isOwn, check, accessOf: accessOf(options, insecure) };
   const serving = await serveEventStore(ports, { host, port, ...tls });

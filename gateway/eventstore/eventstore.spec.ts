@@ -1,17 +1,24 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { execPath } from 'node:process';
+import { connect as tlsConnect } from 'node:tls';
+import { promisify } from 'node:util';
 import db, { type EventStoreDBClient, type JSONType } from '@eventstore/db-client';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyStore } from '../../ops/cli/verify.js';
 import { toWire } from '../../proto/eventstore.js';
+import type { Tls } from '../../proto/serve.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { connect as connectTo } from '../../services/adapters/store/eventstoredb-client.js';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
 import { until } from '../../services/adapters/store/subscription.contract.js';
 import { chain } from '../../services/kernel/fixtures.js';
 import { manualClock, NO_STREAM, recomputeHash, type SealedEvent } from '../../services/kernel/index.js';
-import { ownCertificate } from './certificate.js';
+import { ownCertificates } from './certificate.js';
 import { type Endpoint, KEYS, openEndpoint } from './endpoint.contract.js';
 import { linearTest } from './filter.js';
 import { reachedBy } from './server.js';
@@ -19,7 +26,7 @@ import { reachedBy } from './server.js';
 const { jsonEvent, binaryEvent, eventTypeFilter, streamNameFilter } = db;
 const folder = mkdtempSync(join(tmpdir(), 'agon-door-'));
 const certFile = join(folder, 'door.crt');
-const tls = ownCertificate(certFile, join(folder, 'door.key'), '127.0.0.1', Date.now());
+const tls = ownCertificates(certFile, join(folder, 'door.key'), '127.0.0.1', Date.now);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const TIME = '2026-05-01T10:00:00.000Z';
@@ -119,6 +126,16 @@ describe("the official client's appends", () => {
     expect(await log.lastPosition()).toBe(2);
   });
 
+  it('of nothing are acknowledged where their expectation holds', async () => {
+    await fill('note-1', 2);
+    const nothing = (stream: string, expectedRevision: 'no_stream' | bigint) =>
+      writer.appendToStream(stream, [], { expectedRevision });
+    expect(await nothing('note-1', 1n)).toMatchObject({ nextExpectedRevision: 1n });
+    await nothing('note-2', 'no_stream');
+    await expect(nothing('note-1', 'no_stream')).rejects.toMatchObject({ type: 'wrong-expected-version' });
+    expect(await log.lastPosition()).toBe(2);
+  });
+
   it('queue behind each other where they expect nothing', async () => {
     // The client's first append opens the call for all others, and is sent after them.
     await writer.appendToStream('note-1', added(0));
@@ -193,7 +210,6 @@ describe("the official client's appends", () => {
       'note-1',
       [jsonEvent({ type: 'Added', data: {}, metadata: { version: 3 } })],
     ],
-    ['nothing', /STORE\.EMPTY_APPEND/, 'note-1', []],
   ])('%s is refused, and nothing is written', async (_what, message, stream, events) => {
     const append = writer.appendToStream(stream, events as never, { expectedRevision: 'no_stream' });
     await expect(append).rejects.toMatchObject({ message: expect.stringMatching(message) });
@@ -477,6 +493,47 @@ describe('what the door refuses', () => {
   });
 });
 
+/** In a process of its own: two generations of generated messages in one register each other's names. */
+const KURRENT = `
+import { KurrentDBClient, streamNameFilter } from '@kurrent/kurrentdb-client';
+const client = KurrentDBClient.connectionString(process.argv[1]);
+const collected = async (stream) => {
+  const all = [];
+  for await (const { event } of stream) all.push(event.streamId + '/' + event.revision);
+  return all;
+};
+const said = {
+  stream: await collected(client.readStream('note-1', { fromRevision: 298n })),
+  all: (await collected(client.readAll({ maxCount: 5 }))).length,
+  missing: await collected(client.readStream('note-9')).catch(({ type }) => type),
+  followed: [],
+};
+const subscription = client.subscribeToAll({ filter: streamNameFilter({ prefixes: ['note-2'] }), fromPosition: 'start' });
+for await (const { event } of subscription) {
+  said.followed.push(event.streamId + '/' + event.revision);
+  if (said.followed.length === 2) break;
+}
+await client.dispose();
+console.log(JSON.stringify(said));
+process.exit(0);
+`;
+
+describe("Kurrent's client, as it is published", () => {
+  it('reads, filters and follows over TLS, trusting the authority that it is given', async () => {
+    await fill('note-1', 300);
+    await fill('note-2', 1);
+    const url = `kurrentdb://any:${KEYS.reader}@${door.address}?tlsCaFile=${certFile}`;
+    const running = promisify(execFile)(execPath, ['--input-type=module', '-e', KURRENT, url]);
+    await log.append('note-2', 0, chain('note-2', 2).slice(1));
+    expect(JSON.parse((await running).stdout)).toEqual({
+      stream: ['note-1/298', 'note-1/299'],
+      all: 5,
+      missing: 'stream-not-found',
+      followed: ['note-2/0', 'note-2/1'],
+    });
+  });
+});
+
 describe('finding the door', () => {
   it('works by gossip at a door on all addresses, which names the one that it was reached by', async () => {
     const wide = await openEndpoint(log, { host: '0.0.0.0' });
@@ -499,20 +556,57 @@ describe('finding the door', () => {
 
   it('works without a certificate of its own only if it is told which one to trust', async () => {
     const other = join(folder, 'other.crt');
-    writeFileSync(other, ownCertificate(join(folder, 'b.crt'), join(folder, 'b.key'), '127.0.0.1', Date.now()).cert);
+    ownCertificates(other, join(folder, 'other.key'), '127.0.0.1', Date.now);
     const client = connectTo({ url: `esdb://any:${KEYS.reader}@${door.address}?tlsCAFile=${other}`, prefix: '' });
     clients.push(client);
     await expect(collected(client.readAll())).rejects.toMatchObject({ type: 'unavailable' });
   });
 
-  it('keeps its certificate while it holds, and makes a new one for another host or when it runs out', () => {
+  it('keeps its authority while it holds, and shows a certificate of it for each host, anew before it runs out', () => {
     const [cert, key] = [join(folder, 'c.crt'), join(folder, 'c.key')];
-    const now = Date.now();
-    const first = ownCertificate(cert, key, '127.0.0.1', now);
-    expect(ownCertificate(cert, key, 'localhost', now).cert).toEqual(first.cert);
-    expect(ownCertificate(cert, key, '0.0.0.0', now).cert).toEqual(first.cert);
-    const second = ownCertificate(cert, key, 'arena.example', now);
-    expect(second.cert).not.toEqual(first.cert);
-    expect(ownCertificate(cert, key, 'arena.example', now + 3_650 * 86_400_000).cert).not.toEqual(second.cert);
+    let nowMs = Date.now();
+    const shown = (host: string) => ownCertificates(cert, key, host, () => nowMs);
+    const first = shown('127.0.0.1');
+    const authority = new X509Certificate(readFileSync(cert));
+    const leaf = new X509Certificate(first().cert);
+    expect([authority.ca, leaf.ca, leaf.checkIssued(authority), leaf.verify(authority.publicKey)]).toEqual([
+      true,
+      false,
+      true,
+      true,
+    ]);
+    expect(leaf.checkIP('127.0.0.1')).toBe('127.0.0.1');
+    expect(first()).toBe(first());
+    for (const host of ['arena.example', '0.0.0.0']) {
+      const other = new X509Certificate(shown(host)().cert);
+      expect(other.checkIssued(authority) && other.checkHost('localhost')).toBe('localhost');
+      expect(other.checkHost('arena.example')).toBe(host === 'arena.example' ? host : undefined);
+    }
+    const before = first();
+    nowMs += 368 * 86_400_000;
+    expect(first()).not.toBe(before);
+    expect(Date.parse(new X509Certificate(first().cert).validTo)).toBeGreaterThan(nowMs + 300 * 86_400_000);
+    expect(readFileSync(cert)).toEqual(Buffer.from(authority.toString()));
+    nowMs += 3_640 * 86_400_000;
+    shown('127.0.0.1');
+    expect(readFileSync(cert)).not.toEqual(Buffer.from(authority.toString()));
+  });
+
+  it('shows those who connect the certificate of the time', async () => {
+    const made = [0, 1].map((i) => ownCertificates(certFile, join(folder, 'door.key'), `host-${i}`, Date.now)());
+    let at = 0;
+    const wide = await openEndpoint(log, { tls: () => made[at] as Tls });
+    const shownNow = async () => {
+      const [host, port] = wide.address.split(':');
+      const socket = tlsConnect({ host, port: Number(port), ca: readFileSync(certFile), ALPNProtocols: ['h2'] });
+      await once(socket, 'secureConnect');
+      const { raw } = socket.getPeerCertificate();
+      socket.destroy();
+      return new X509Certificate(raw).toString();
+    };
+    expect(await shownNow()).toBe(`${made[0]?.cert}`);
+    at = 1;
+    expect(await shownNow()).toBe(`${made[1]?.cert}`);
+    await wide.close();
   });
 });

@@ -20,8 +20,11 @@ export function filterOf(options: ReadReq.Options.FilterOptions): LogFilter {
   const byStream = options.getStreamIdentifier();
   const expression = byStream ?? options.getEventType();
   if (!expression) throw new AgonError('FILTER.INVALID', 'A filter is on stream names or on event types.');
+  if (options.getCheckpointintervalmultiplier() === 0) {
+    throw new AgonError('FILTER.INVALID', 'A checkpoint comes after one window of events or more, not after none.');
+  }
   const window = options.hasMax() ? options.getMax() : WINDOW_EVENTS;
-  const checkpointEvents = Math.max(1, window) * Math.max(1, options.getCheckpointintervalmultiplier());
+  const checkpointEvents = Math.max(1, window) * options.getCheckpointintervalmultiplier();
   const fits = fitsOf(expression.getPrefixList(), expression.getRegex());
   return { wants: (event) => fits(byStream ? event.stream : event.type), checkpointEvents };
 }

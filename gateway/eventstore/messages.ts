@@ -18,7 +18,11 @@ import {
 /** What an append expects of its stream: a revision, or one of the three that EventStoreDB has besides. */
 export type Expectation = number | 'any' | 'no_stream' | 'stream_exists';
 
+const ALREADY_EXISTS = 6;
 const TICKS_PER_MS = 10_000n;
+
+/** Their measure of time: ten million to a second. */
+export const ticksOf = (ms: number): bigint => BigInt(ms) * TICKS_PER_MS;
 
 export const nameOf = (identifier: { getStreamName_asU8(): Uint8Array } | undefined): string =>
   Buffer.from(identifier?.getStreamName_asU8() ?? []).toString('utf8');
@@ -36,7 +40,7 @@ export function uuidText(uuid: UUID | undefined): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-function uuidOf(id: string, structured: boolean): UUID {
+export function uuidOf(id: string, structured: boolean): UUID {
   if (!structured) return new sharedPb.UUID().setString(id);
   const bytes = Buffer.from(id.replaceAll('-', ''), 'hex');
   const halves = new sharedPb.UUID.Structured()
@@ -60,7 +64,7 @@ export function eventMessage(event: RecordedEvent, structuredIds: boolean): Read
   const properties = recorded.getMetadataMap();
   properties.set('type', event.type);
   properties.set('content-type', 'application/json');
-  properties.set('created', `${BigInt(Date.parse(event.time) || 0) * TICKS_PER_MS}`);
+  properties.set('created', `${ticksOf(Date.parse(event.time) || 0)}`);
   const read = new streamsPb.ReadResp.ReadEvent().setEvent(recorded).setCommitPosition(position);
   return new streamsPb.ReadResp().setEvent(read);
 }
@@ -69,6 +73,14 @@ export const notFoundMessage = (stream: string): ReadResp =>
   new streamsPb.ReadResp().setStreamNotFound(
     new streamsPb.ReadResp.StreamNotFound().setStreamIdentifier(identifierOf(stream)),
   );
+
+/** The first revision that could be read where there is none yet, for those who asked beyond the end. */
+export const firstPlaceMessage = (revision: number): ReadResp =>
+  new streamsPb.ReadResp().setFirstStreamPosition(`${revision}`);
+
+/** With which a read of a stream ends: the last revision that there is. */
+export const lastPlaceMessage = (revision: number): ReadResp =>
+  new streamsPb.ReadResp().setLastStreamPosition(`${revision}`);
 
 export const confirmationMessage = (subscriptionId: string): ReadResp =>
   new streamsPb.ReadResp().setConfirmation(
@@ -90,7 +102,10 @@ export function appendMessage(result: AppendResult) {
   const position = new streamsPb.AppendResp.Position()
     .setCommitPosition(`${result.position}`)
     .setPreparePosition(`${result.position}`);
-  const success = new streamsPb.AppendResp.Success().setCurrentRevision(`${result.revision}`).setPosition(position);
+  const success = new streamsPb.AppendResp.Success().setPosition(position);
+  // Nothing was added to a stream that is not there.
+  if (result.revision < 0) success.setNoStream(new sharedPb.Empty());
+  else success.setCurrentRevision(`${result.revision}`);
   return new streamsPb.AppendResp().setSuccess(success);
 }
 
@@ -114,7 +129,10 @@ export function batchSuccess(result: AppendResult) {
   const position = new sharedPb.AllStreamPosition()
     .setCommitPosition(`${result.position}`)
     .setPreparePosition(`${result.position}`);
-  return new streamsPb.BatchAppendResp.Success().setCurrentRevision(`${result.revision}`).setPosition(position);
+  const success = new streamsPb.BatchAppendResp.Success().setPosition(position);
+  return result.revision < 0
+    ? success.setNoStream(new emptyPb.Empty())
+    : success.setCurrentRevision(`${result.revision}`);
 }
 
 /** A refusal inside a stream of appends: a status with details of a type that clients know. */
@@ -123,8 +141,10 @@ export function batchError(error: unknown, expected: Expectation, onInternal: (e
   const [name, message] = batchDetails(error, expected, metadata, details);
   const packed = new anyPb.Any();
   packed.pack(message.serializeBinary(), `event_store.client.${name}`);
+  // Inside a stream of appends, this is what it is called there.
+  const status = name === 'WrongExpectedVersion' ? ALREADY_EXISTS : code;
   return new statusPb.Status()
-    .setCode(code as number)
+    .setCode(status as number)
     .setMessage(details)
     .setDetails(packed);
 }
@@ -164,6 +184,11 @@ const EXCEPTIONS: Readonly<Record<string, readonly [status, string?]>> = {
   'STORE.READ_ONLY': [status.PERMISSION_DENIED, 'access-denied'],
   'STORE.TOO_LARGE': [status.INVALID_ARGUMENT, 'maximum-append-size-exceeded'],
   'STORE.REVISION_CONFLICT': [status.FAILED_PRECONDITION],
+  'STORE.BAD_POSITION': [status.UNKNOWN],
+  'READ.NOTHING': [status.UNKNOWN],
+  'STORE.DELETED': [status.FAILED_PRECONDITION, 'stream-deleted'],
+  'STORE.TRUNCATED': [status.DATA_LOSS],
+  'STORE.UNAVAILABLE': [status.UNAVAILABLE],
   'STORE.FULL': [status.RESOURCE_EXHAUSTED],
   'STORE.CLOSED': [status.UNAVAILABLE],
   'STORE.CORRUPT': [status.DATA_LOSS],
@@ -182,6 +207,7 @@ export function refusalOf(thrown: unknown, onInternal: (error: unknown) => void 
   }
   const [code, exception] = EXCEPTIONS[error.code] ?? [status.INVALID_ARGUMENT];
   if (exception) metadata.set('exception', exception);
+  if (error.code === 'STORE.DELETED') metadata.set('stream-name', String(error.details.stream));
   if (error.code === 'STORE.TOO_LARGE') metadata.set('maximum-append-size', `${APPEND_BYTES_MAX}`);
   return { code, details: `${error.code}: ${error.message}`, metadata };
 }

@@ -1,5 +1,5 @@
 import type { ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
-import { AgonError, type EventStore, type RecordedEvent } from '../../services/kernel/index.js';
+import { AgonError, type EventStore, type LogPage, type RecordedEvent } from '../../services/kernel/index.js';
 import { filterOf, type LogFilter } from './filter.js';
 import {
   caughtUpMessage,
@@ -7,12 +7,14 @@ import {
   confirmationMessage,
   eventMessage,
   fellBehindMessage,
+  firstPlaceMessage,
+  lastPlaceMessage,
   nameOf,
   notFoundMessage,
 } from './messages.js';
 
 const PAGE_EVENTS = 256;
-/** A follower this far behind, after it had caught up, is told so. */
+/** A follower that has been sent so many since it was at the end, and is not there again, is told so. */
 const BEHIND_EVENTS = 4_096;
 
 /** What a client asks to read, in our own words. */
@@ -26,6 +28,8 @@ interface ReadOrder {
   readonly limit: number | undefined;
   readonly filter: LogFilter | undefined;
   readonly structuredIds: boolean;
+  /** Whether a read of a stream ends with where the stream ends. */
+  readonly tellsPlaces: boolean;
 }
 
 /** Resolves when the client can take more; false once it is gone. */
@@ -37,15 +41,24 @@ export function orderOf(request: ReadReq): ReadOrder {
   if (!options || (!stream && !all)) throw new AgonError('READ.INVALID', 'A read names a stream, or all.');
   const filter = options.getFilter();
   if (filter && stream) throw new AgonError('READ.INVALID', 'Only a read of all can have a filter.');
+  const follows = options.hasSubscription();
+  const backwards = options.getReadDirection() === 1;
+  if (follows && backwards) throw new AgonError('READ.INVALID', 'A subscription goes forwards.');
+  if (!follows && !options.hasCount()) throw new AgonError('READ.INVALID', 'A read says how many events it wants.');
   const place = stream ?? all;
+  const position = all?.getPosition();
+  if (position && BigInt(position.getPreparePosition()) > BigInt(position.getCommitPosition())) {
+    throw new AgonError('STORE.BAD_POSITION', 'No event is prepared after it is committed.');
+  }
   const at = stream?.hasRevision() ? stream.getRevision() : all?.getPosition()?.getCommitPosition();
   return {
     stream: stream && nameOf(stream.getStreamIdentifier()),
     from: place?.hasStart() ? 'start' : place?.hasEnd() || at === undefined ? 'end' : placeOf(at),
-    backwards: options.getReadDirection() === 1,
-    limit: options.hasSubscription() ? undefined : placeOf(options.getCount()),
+    backwards,
+    limit: follows ? undefined : placeOf(options.getCount()),
     filter: filter && filterOf(filter),
     structuredIds: options.getUuidOption()?.hasStructured() ?? false,
+    tellsPlaces: options.hasControlOption(),
   };
 }
 
@@ -64,10 +77,14 @@ interface Caller {
 
 /** Answers a read that has an end. */
 export async function read(store: EventStore, order: ReadOrder, { send, assertMay }: Caller): Promise<void> {
-  const { stream, filter, structuredIds, limit = 0 } = order;
-  if (stream !== undefined && (await store.head(stream)) === undefined) {
+  const { stream, filter, structuredIds, limit = 0, from, backwards } = order;
+  const head = stream === undefined ? undefined : await store.head(stream);
+  if (stream !== undefined && !head) {
     await send(notFoundMessage(stream));
     return;
+  }
+  if (head && (limit === 0 || (from === 'end' && !backwards))) {
+    throw new AgonError('READ.NOTHING', 'There is nothing to read in no events, or forwards from the end of a stream.');
   }
   if (limit === 0) return;
   let left = limit;
@@ -78,9 +95,13 @@ export async function read(store: EventStore, order: ReadOrder, { send, assertMa
       if (filter && !filter.wants(event)) continue;
       if (!(await send(eventMessage(event, structuredIds)))) return;
       left -= 1;
-      if (left === 0) return;
+      if (left === 0) break;
     }
+    if (left === 0) break;
   }
+  if (!head || !order.tellsPlaces) return;
+  if (left === limit) await send(firstPlaceMessage(head.revision + 1));
+  await send(lastPlaceMessage(head.revision));
 }
 
 async function* streamPages(store: EventStore, stream: string, { from, backwards, limit = 0 }: ReadOrder) {
@@ -100,36 +121,16 @@ async function* streamPages(store: EventStore, stream: string, { from, backwards
 
 /** Forwards from a position with the event that stands there; backwards from what stands before it. */
 async function* logPages(store: EventStore, { from, backwards }: ReadOrder) {
-  const end = await store.lastPosition();
-  if (!backwards) {
-    if (from === 'end') return;
-    for (let after = from === 'start' ? 0 : Math.max(0, from - 1); ; ) {
-      const page = await store.readAll({ after, limit: PAGE_EVENTS });
-      yield page;
-      const last = page.at(-1);
-      if (!last) return;
-      after = last.position;
-    }
+  if (from === (backwards ? 'start' : 'end')) return;
+  let place: LogPage = backwards ? { before: from === 'start' ? 'end' : from } : {};
+  if (!backwards && typeof from === 'number') place = { from };
+  for (;;) {
+    const page = await store.readAll({ ...place, limit: PAGE_EVENTS });
+    yield page;
+    const last = page.at(-1)?.position;
+    if (last === undefined) return;
+    place = backwards ? { before: last } : { after: last };
   }
-  let before = Math.min(end + 1, from === 'end' ? end + 1 : from === 'start' ? 0 : from);
-  while (before > 1) {
-    const after = Math.max(0, before - 1 - PAGE_EVENTS);
-    yield (await between(store, after, before)).reverse();
-    before = after + 1;
-  }
-}
-
-/** A page may hold less than was asked for, so it takes as many as it takes. */
-async function between(store: EventStore, after: number, before: number): Promise<RecordedEvent[]> {
-  const found: RecordedEvent[] = [];
-  for (let at = after; at < before - 1; ) {
-    const page = await store.readAll({ after: at, limit: before - 1 - at });
-    const last = page.at(-1);
-    if (!last) break;
-    found.push(...page.filter((event) => event.position < before));
-    at = last.position;
-  }
-  return found;
 }
 
 /**
@@ -143,8 +144,10 @@ export async function follow(
   signal: AbortSignal,
   subscriptionId: string,
 ): Promise<void> {
-  await send(confirmationMessage(subscriptionId));
   const { stream, filter, structuredIds } = order;
+  // A place that is none is refused before anything is confirmed.
+  if (stream === undefined && typeof order.from === 'number') await store.readAll({ after: order.from, limit: 1 });
+  await send(confirmationMessage(subscriptionId));
   let seen = Number.NEGATIVE_INFINITY;
   let after = await store.lastPosition();
   if (stream !== undefined) {
@@ -166,15 +169,16 @@ export async function follow(
     stream === undefined ? (filter?.wants({ stream: name, type }) ?? true) : name === stream && revision > seen;
 
   let live = false;
-  let unchecked = 0;
+  let [unchecked, late] = [0, 0];
   /** Tells where the client is in relation to the end, and how far the filter has looked. */
   const report = async (position: number) => {
-    const behind = (await store.lastPosition()) - position;
-    if (filter && unchecked > 0 && (behind <= 0 || unchecked >= filter.checkpointEvents)) {
+    const behind = position < (await store.lastPosition());
+    if (!behind) late = 0;
+    if (filter && unchecked > 0 && (!behind || unchecked >= filter.checkpointEvents)) {
       unchecked = 0;
       await send(checkpointMessage(position));
     }
-    if (live ? behind <= BEHIND_EVENTS : behind > 0) return;
+    if (live ? late <= BEHIND_EVENTS : behind) return;
     live = !live;
     await send(live ? caughtUpMessage() : fellBehindMessage());
   };
@@ -185,6 +189,7 @@ export async function follow(
     for (const event of events) {
       if (signal.aborted) return;
       unchecked += 1;
+      late += 1;
       if (wants(event)) await send(eventMessage(event, structuredIds));
       if (filter && unchecked >= filter.checkpointEvents) {
         unchecked = 0;

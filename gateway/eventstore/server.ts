@@ -2,7 +2,6 @@ import gossipGrpc from '@eventstore/db-client/generated/gossip_grpc_pb.js';
 import gossipPb from '@eventstore/db-client/generated/gossip_pb.js';
 import featuresGrpc from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
 import featuresPb from '@eventstore/db-client/generated/serverfeatures_pb.js';
-import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import type {
   AppendReq,
@@ -20,7 +19,7 @@ import type {
   sendUnaryData,
   UntypedServiceImplementation,
 } from '@grpc/grpc-js';
-import { type Serving, serve } from '../../proto/serve.js';
+import { type Serving, serve, type Tls } from '../../proto/serve.js';
 import { type Actor, AgonError, type Ids, isAgonError } from '../../services/kernel/index.js';
 import { type Append, type AppendPorts, createAppend, Proposals } from './appends.js';
 import {
@@ -32,6 +31,8 @@ import {
   type Expectation,
   nameOf,
   refusalOf,
+  ticksOf,
+  uuidOf,
   uuidText,
   wrongExpectedMessage,
 } from './messages.js';
@@ -54,8 +55,8 @@ export interface ServerOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** PEM. Without it the endpoint is plain HTTP/2, over which most clients send no key. */
-  readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
+  /** PEM, or what gives it. Without it the endpoint is plain HTTP/2, over which most clients send no key. */
+  readonly tls?: Tls | (() => Tls);
 }
 
 /** The version of EventStoreDB's protocol that is spoken here. */
@@ -322,7 +323,8 @@ export function reachedBy(call: { getHost(): string }, { host, port }: { host: s
 function clusterOf({ host, port }: { host: string; port: number }, id: string) {
   const endpoint = new gossipPb.EndPoint().setAddress(host).setPort(port);
   const member = new gossipPb.MemberInfo()
-    .setInstanceId(new sharedPb.UUID().setString(id))
+    .setInstanceId(uuidOf(id, true))
+    .setTimeStamp(`${ticksOf(Date.now())}`)
     .setState(8)
     .setIsAlive(true)
     .setHttpEndPoint(endpoint);

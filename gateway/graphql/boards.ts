@@ -11,7 +11,7 @@ import {
   standingsOf,
 } from '../../projections/leaderboards/query.js';
 import { ALL_TIME } from '../../projections/leaderboards/table.js';
-import { AgonError } from '../../services/kernel/index.js';
+import { AgonError, isAgonError } from '../../services/kernel/index.js';
 import { seasonIn, topOf } from '../answers.js';
 import type { GatewayPorts } from '../ports.js';
 import { assertGame } from '../use-cases/ask.js';
@@ -153,7 +153,9 @@ async function timeOf({ log, clock }: GatewayPorts, position: number): Promise<s
   if (!Number.isSafeInteger(position) || position < 0) {
     throw new AgonError('QUERY.BAD_POSITION', `${position} is not a position of the log.`);
   }
-  const [event] = await log.readAll({ after: Math.max(0, position - 1), limit: 1 });
+  const [event] = await log.readAll({ from: position, limit: 1 }).catch((error: unknown) => {
+    throw isAgonError(error, 'STORE.BAD_POSITION') ? new AgonError('QUERY.BAD_POSITION', error.message) : error;
+  });
   return event?.time ?? clock();
 }
 

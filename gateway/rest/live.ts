@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { matchById } from '../../projections/matches/query.js';
-import { AgonError, type RecordedEvent } from '../../services/kernel/index.js';
+import { AgonError, isAgonError, type RecordedEvent } from '../../services/kernel/index.js';
 import { assertStaffReads, contextOf } from '../auth/actor.js';
 import { endedIn, type Moment, momentOf, spectate } from '../live/feed.js';
 import type { Admission, Listener } from '../live/listener.js';
@@ -68,9 +68,13 @@ export const liveRoutes = [
     query: logQuery,
     headers: lastId,
     answer: stream,
-    admit: async ({ query, request, context }, { listeners }) => {
+    admit: async ({ query, request, context }, { ports, listeners }) => {
       assertStaffReads(await context());
-      positionOf(lastOf({ query, request }));
+      const id = lastOf({ query, request });
+      // Said while there still is an answer to say it in: a feed could only end.
+      await ports.log.readAll({ after: positionOf(id) ?? 0, limit: 1 }).catch((error: unknown) => {
+        throw isAgonError(error, 'STORE.BAD_POSITION') ? badId(id) : error;
+      });
       listeners.assertRoom(request);
     },
     handle: (asked, rest) => follow(rest.listeners.bySse(staffIn(asked, rest), asked.reply), asked, rest),

@@ -100,8 +100,7 @@ class Endpoint {
   ) {
     const { makeBus, checkpoints } = options;
     this.group = `webhook.${webhook.webhookId}`;
-    const behind = heldBack(checkpoints, (heard) => this.completeUpTo(heard));
-    this.bus = makeBus(behind);
+    this.bus = makeBus(heldBack(checkpoints, () => this.open.values().next().value));
   }
 
   /** What happened before it was added is not news to it. */
@@ -125,7 +124,7 @@ class Endpoint {
     if (this.replaying.has(deliveryId)) return;
     this.replaying.add(deliveryId);
     const work = this.options.store
-      .readAll({ after: position - 1, limit: 1 })
+      .readAll({ from: position, limit: 1 })
       .then(([event]) => event && this.begin(event, true))
       .catch((error: unknown) => this.options.onRetry(this.group, error));
     void work;
@@ -163,9 +162,5 @@ class Endpoint {
     } else if (again) await execute(new RecordReplay({ webhookId, accountId, deliveryId }, meta()));
     this.replaying.delete(deliveryId);
     this.open.delete(event.id);
-  }
-
-  private completeUpTo(position: number): number {
-    return Math.min(position, ...[...this.open.values()].map((each) => each - 1));
   }
 }

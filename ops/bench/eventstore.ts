@@ -38,6 +38,58 @@ export function eventstore(options: BenchOptions): Promise<Report> {
   });
 }
 
+/** Appends and reads a second of the adapter at any server; at our own endpoint without an address. */
+export function store(options: BenchOptions): Promise<Report> {
+  const all = walletStreams(IN_FLIGHT, scaled(options, EVENTS));
+  return withFolder(async (folder) => {
+    const servers = options.url ? undefined : startContender('eventstore', folder);
+    const address = async () => {
+      if (!options.url) return `esdb://127.0.0.1:${await servers?.round()}?tls=false`;
+      // Every run gets streams of its own on a server that keeps what there was.
+      return `${options.url}${options.url.includes('?') ? '&' : '?'}streamPrefix=${randomIds()}.`;
+    };
+    let filled = '';
+    const contenders = {
+      append: async () => {
+        filled = await address();
+        return adapter(filled, all);
+      },
+      read: async () => {
+        if (filled === '') {
+          filled = await address();
+          await adapter(filled, all);
+        }
+        return reading(filled);
+      },
+    };
+    try {
+      const ratios = { read: ['read', 'append'] } as const;
+      const notes = [`The adapter at ${options.url ? 'a server' : 'our own endpoint'}.`];
+      return await compare(contenders, options, { ratios, notes });
+    } finally {
+      await servers?.stop();
+    }
+  });
+}
+
+async function reading(url: string): Promise<number> {
+  const log = await EventStoreDbStore.open(url);
+  try {
+    let count = 0;
+    const startedMs = performance.now();
+    for (let after = 0; ; ) {
+      const page = await log.readAll({ after, limit: 1_000 });
+      const last = page.at(-1);
+      if (!last) break;
+      count += page.length;
+      after = last.position;
+    }
+    return (count / (performance.now() - startedMs)) * 1000;
+  } finally {
+    await log.close();
+  }
+}
+
 /** In a process of its own: every order asks for an empty log behind a server; the answer is its port. */
 export async function eventStoreServer([folder = '']: string[]): Promise<Child> {
   let stop = async () => {};

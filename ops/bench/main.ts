@@ -3,7 +3,7 @@ import { newProgram, runProgram, wholeNumber } from '../harness/command-line.js'
 import { analytics } from './analytics.js';
 import { append } from './append.js';
 import { command } from './command.js';
-import { eventstore } from './eventstore.js';
+import { eventstore, store } from './eventstore.js';
 import { gateway } from './gateway.js';
 import { kafka } from './kafka.js';
 import { matches } from './matches.js';
@@ -29,6 +29,7 @@ const benches: Readonly<Record<string, readonly [(options: BenchOptions) => Prom
     'GraphQL and REST against bare Fastify, the Play stream against a bare gRPC echo, a thousand agents',
   ],
   analytics: [analytics, 'taking events into ClickHouse against the bare engine, and the charts against PostgreSQL'],
+  store: [store, 'appends and reads of the EventStoreDB adapter at a server: that of --url, or our own endpoint'],
   // What the engines cost beside their bare clients.
   cluster: [
     inTurn(eventstore, kafka, visible),
@@ -36,16 +37,20 @@ const benches: Readonly<Record<string, readonly [(options: BenchOptions) => Prom
   ],
 };
 
+interface Options extends Pick<BenchOptions, 'rounds' | 'quick' | 'url'> {
+  readonly json: boolean;
+}
+
 const program = newProgram('bench', 'It exits 1 when a ratio does not reach its target, but for --quick.');
 for (const [name, [bench, about]] of Object.entries(benches)) {
-  program
+  const bencher = program
     .command(name)
     .description(about)
     .option('--json', 'one line of JSON on stdout; progress goes to stderr', false)
     .option('--rounds <n>', 'measured rounds, interleaved; at least 5', wholeNumber(ROUNDS.least), ROUNDS.usual)
     .option('--quick', 'a fraction of the events: shows that it runs, not how fast', false)
-    .action(async ({ json, rounds, quick }: Pick<BenchOptions, 'rounds' | 'quick'> & { readonly json: boolean }) => {
-      const report = await bench({ rounds, quick, progress: (line) => stderr.write(`${line}\n`) });
+    .action(async ({ json, rounds, quick, url }: Options) => {
+      const report = await bench({ rounds, quick, url, progress: (line) => stderr.write(`${line}\n`) });
       const { results, ratios, targets, times, notes } = report;
       const missed = missedIn(report);
       const line = JSON.stringify({ bench: name, results, ratios, targets, missed, times, notes });
@@ -54,5 +59,6 @@ for (const [name, [bench, about]] of Object.entries(benches)) {
         exit(missed.length > 0 && !quick ? 1 : 0),
       );
     });
+  if (name === 'store') bencher.option('--url <address>', 'esdb://... or kurrentdb://...');
 }
 await runProgram(program);

@@ -23,6 +23,8 @@ export interface BenchOptions {
   /** Fewer events: to see that everything runs, not to compare. */
   readonly quick: boolean;
   readonly progress: (line: string) => void;
+  /** The server to measure, where one can be named. */
+  readonly url?: string | undefined;
 }
 
 /** A part of a number for a quick run, and all of it otherwise. */

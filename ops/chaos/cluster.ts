@@ -114,7 +114,7 @@ async function settled(cluster: Cluster): Promise<void> {
     const bad = found.filter(({ ready }) => !ready).map(({ process }) => process);
     const late = found.flatMap(({ process, parts }) =>
       parts
-        .filter(({ detail }) => /^[1-9]\d* events behind/.test(detail))
+        .filter(({ detail }) => /^[1-9]\d* positions behind/.test(detail))
         .map(({ part, detail }) => `${process} ${part} ${detail}`),
     );
     return [...bad, ...late];

@@ -10,7 +10,7 @@ import { between, seededRandom } from './workload.js';
 
 // Started by the chaos run: a write side with its log and policies that plays matches for money to their end, unless it
 // kills itself at the point it was given. Everything it does follows from the seed, so that the next one goes on.
-const [folder = '', seed = '', at = ''] = argv.slice(3);
+const [folder = '', seed = '', at = '', storeUrl = ''] = argv.slice(3);
 const point = at === '' ? undefined : (JSON.parse(at) as Point);
 const ACCOUNTS = ['ada', 'bob', 'cyd', 'dan'];
 const MATCHES = 8;
@@ -18,7 +18,7 @@ const START_MS = Date.parse('2026-01-01T00:00:00.000Z');
 
 let met = 0;
 
-const { store, execute, settled, close } = await openWriteSide(folder, async (command, carryOut) => {
+const killing: Parameters<typeof openWriteSide>[1] = async (command, carryOut) => {
   const here = command.type === point?.command && ++met === point.nth;
   // Written or not: whoever was killed before the answer cannot know.
   if (here && point.when === 'before') kill(pid, 'SIGKILL');
@@ -27,7 +27,8 @@ const { store, execute, settled, close } = await openWriteSide(folder, async (co
   const handled = await answer;
   if (here) kill(pid, 'SIGKILL');
   return handled;
-});
+};
+const { store, execute, settled, close } = await openWriteSide(folder, killing, storeUrl);
 
 /** Once each, by a name for it. */
 const send = (type: string, data: object, ...name: (string | number)[]) => {

@@ -8,15 +8,26 @@ import { projections } from './rebuilds.js';
 import { type Run, type Summary, summaryOf, textOf } from './run.js';
 import { drain, runner } from './runner.js';
 import { settle } from './settle.js';
+import { storeAt } from './store.js';
 
 /** Each with what follows it. */
-const runs = [[append], [runner, drain], [settle, payout], [payout], [projections], [analytics], [cluster]] as const;
+const runs = [
+  [append],
+  [runner, drain],
+  [settle, payout],
+  [payout],
+  [projections],
+  [analytics],
+  [cluster],
+  [storeAt()],
+] as const;
 
 interface Options {
   readonly seeds: number;
   readonly seed?: number;
   readonly json: boolean;
   readonly drain?: number;
+  readonly url?: string;
 }
 
 const program = newProgram('chaos', 'Kills processes at seeded moments, and looks at what is left.');
@@ -27,13 +38,14 @@ for (const [run, next] of runs) {
     .option('--seeds <n>', 'how many seeds, from 1 on', wholeNumber(1), 20)
     .option('--seed <s>', 'this seed alone, to repeat a failure', wholeNumber(1))
     .option('--json', 'one line of JSON on stdout; the rest goes to stderr', false)
-    .action(async ({ seeds: count, seed, json, drain: queue = 0 }: Options) => {
+    .action(async ({ seeds: count, seed, json, drain: queue = 0, url }: Options) => {
       const seeds = seed === undefined ? Array.from({ length: count }, (_, i) => i + 1) : [seed];
-      const parts = [{ run, seeds }];
+      const parts = [{ run: url === undefined ? run : storeAt(url), seeds }];
       if (next === drain && queue > 0 && seed === undefined) parts.push({ run: drain, seeds: [queue] });
       else if (next && next !== drain) parts.push({ run: next, seeds });
       await report(parts, json);
     });
+  if (run.name === 'store') command.option('--url <address>', 'a server to use; our own endpoint when left out');
   if (next === drain) command.option('--drain <n>', 'how long the queue is; 0 leaves it out', wholeNumber(0), 500);
 }
 await runProgram(program);

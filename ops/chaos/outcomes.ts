@@ -2,7 +2,7 @@ import { auditMoney } from '../../projections/balances/audit.js';
 import { upcast } from '../../projections/views.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { type ArenaEvent, isAuthentic } from '../../services/arena/index.js';
-import type { DomainEvent, RecordedEvent } from '../../services/kernel/index.js';
+import type { DomainEvent, EventStore, RecordedEvent } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
 import { closing } from '../harness/folders.js';
 import { streamsIn } from '../harness/write-side.js';
@@ -22,7 +22,12 @@ type DataOf<Type extends ArenaEvent['type']> = Extract<ArenaEvent, DomainEvent<T
 
 /** The whole log of an arena that has stopped, in current versions; says so where it does not verify. */
 export async function verifiedLog(folder: string, failures: string[]): Promise<readonly RecordedEvent[]> {
-  return closing(LmdbEventStore.open(folderLayout(folder).log, { readOnly: true }), async (store) => {
+  return verifiedLogOf(await LmdbEventStore.open(folderLayout(folder).log, { readOnly: true }), failures);
+}
+
+/** The same of any log, which is closed then. */
+export async function verifiedLogOf(log: EventStore, failures: string[]): Promise<readonly RecordedEvent[]> {
+  return closing(Promise.resolve(log), async (store) => {
     failures.push(...(await chainsHold({ store })));
     return (await readLog(store)).map(upcast);
   });

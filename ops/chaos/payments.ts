@@ -20,8 +20,8 @@ import { type KillPoint, ordersOf, type PaymentsLine } from './payout.js';
 
 // Started by the chaos run: a write side with its log, policies, calls to the stand-in and the server for its webhooks.
 // It ends itself at the point that it is given, as a power cut would.
-const [folder = '', seed = '', stripeUrl = '', secretKey = '', webhookSecret = '', point = '', nth = '0'] =
-  argv.slice(3);
+const [folder = '', seed = '', stripeUrl = '', secretKey = '', webhookSecret = '', ...rest] = argv.slice(3);
+const [point = '', nth = '0', storeUrl = ''] = rest;
 const say: (line: PaymentsLine) => void = tell;
 
 let passed = 0;
@@ -31,13 +31,14 @@ const dieAt = (here: KillPoint) => {
   if (passed === Number(nth)) kill(pid, 'SIGKILL');
 };
 
-const { store, engines, load, execute, settled, close } = await openWriteSide(folder, async (command, carryOut) => {
+const killing: Parameters<typeof openWriteSide>[1] = async (command, carryOut) => {
   const handled = await carryOut();
   if (command.type === 'RecordTransfer') dieAt('payout:recorded');
   if (command.type === 'CancelWithdrawal') dieAt('payout:stopped');
   if (command.type === 'RecordRefund') dieAt('refund:recorded');
   return handled;
-});
+};
+const { store, engines, load, execute, settled, close } = await openWriteSide(folder, killing, storeUrl);
 const stripe = stripeProvider({
   secretKey: new Secret(secretKey),
   webhookSecret: new Secret(webhookSecret),

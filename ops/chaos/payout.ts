@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ledgerSums } from '../../projections/balances/query.js';
 import { balances } from '../../projections/balances/table.js';
 import { balancesView } from '../../projections/balances/view.js';
-import { derivedId, type RecordedEvent, seededIds } from '../../services/kernel/index.js';
+import { derivedId, type EventStore, type RecordedEvent, seededIds } from '../../services/kernel/index.js';
 import type { Order, PaymentEvent } from '../../services/payments/index.js';
 import type { WalletEvent } from '../../services/wallet/index.js';
 import { withFolder } from '../harness/folders.js';
 import { type Sandbox, startStripeSandbox } from '../stripe-sandbox/server.js';
 import { startChild } from './children.js';
-import { verifiedLog } from './outcomes.js';
+import { verifiedLog, verifiedLogOf } from './outcomes.js';
 import { rebuiltFrom } from './rows.js';
 import type { Run } from './run.js';
 import type { Phase } from './settle.js';
@@ -72,7 +72,7 @@ export const payout: Run = {
   name: 'payout',
   about: 'a process killed around webhooks, transfers and refunds, with a Stripe that repeats, reorders and loses',
   holds: 'one credit a payment, one transfer a withdrawal, and money sums to zero',
-  start: (seeds) => seeds(runSeed),
+  start: (seeds) => seeds((seed) => runPayments(seed)),
 };
 
 const STUCK_MS = 60_000;
@@ -81,7 +81,7 @@ const STUCK_MS = 60_000;
  * Deposits, refunds and withdrawals against a stand-in that repeats, reorders and loses, by a process that is killed
  * around its calls and records. Afterwards every payment was credited once and every withdrawal paid by one transfer.
  */
-function runSeed(seed: number) {
+export function runPayments(seed: number, server?: { readonly url: string; open(): Promise<EventStore> }) {
   return withFolder(async (folder) => {
     const random = seededRandom('kills', seed);
     let webhookUrl = 'http://127.0.0.1:9';
@@ -108,7 +108,8 @@ function runSeed(seed: number) {
       const paid = new Promise<'paid'>((resolve) => {
         hearPaid = resolve;
       });
-      const args = [folder, `${seed}`, stripe.url, secretKey, webhookSecret, ...kill];
+      const [point = '', nth = '0'] = kill;
+      const args = [folder, `${seed}`, stripe.url, secretKey, webhookSecret, point, nth, server?.url ?? ''];
       const child = startChild<PaymentsLine>('payments', args, (line) => {
         if (line.kind === 'open') webhookUrl = line.url;
         else hearPaid('paid');
@@ -135,7 +136,7 @@ function runSeed(seed: number) {
       const kills = killed.length;
       if (how !== 'exit 0') return { kills, killed, failures: [`It ended with ${how}`] };
       const failures: string[] = [];
-      const log = await verifiedLog(folder, failures);
+      const log = server ? await verifiedLogOf(await server.open(), failures) : await verifiedLog(folder, failures);
       failures.push(...faultsOf(seed, log, stripe), ...(await ledgerFaults(log, stripe)));
       const transfers = stripe.books.list('transfer').length;
       return { kills, killed, payments: ordersOf(seed).payments.length, transfers, failures };

@@ -16,7 +16,7 @@ export interface Point {
 export type Phase = 'escrow' | 'settlement' | 'webhook' | 'payout' | 'refund';
 
 /** The commands that move money, or decide that it moves. Whoever adds such a command adds it here. */
-const COMMANDS = {
+export const COMMANDS = {
   DepositFunds: 'escrow',
   HoldFunds: 'escrow',
   EscrowStake: 'escrow',
@@ -74,7 +74,7 @@ function runSeed(seed: number) {
 }
 
 const names = Object.keys(COMMANDS) as MoneyCommand[];
-const somePoint = (random: Random): Point => ({
+export const somePoint = (random: Random): Point => ({
   command: names[between(random, 0, names.length - 1)] ?? 'HoldFunds',
   nth: between(random, 1, NTH_MAX),
   when: (['before', 'during', 'after'] as const)[between(random, 0, 2)] ?? 'before',

@@ -77,7 +77,7 @@ const serving = (url: string, dataDir: string, events: number) =>
 export async function migrateLog(from: string, flags: { to: string; into?: string }): Promise<number | Outcome> {
   const { to, into = to === 'cluster' ? env.AGON_DATA : undefined } = flags;
   const url = to === 'cluster' ? parseConfig({}, env).storeUrl : new Secret(to);
-  if (!url || !/^esdb(\+discover)?:\/\//.test(url.reveal())) {
+  if (!url || !/^(esdb|kurrentdb)(\+discover)?:\/\//.test(url.reveal())) {
     throw new AgonError(
       'CONFIG.INVALID',
       '--to is an address like esdb://host:2113, or "cluster" for that of AGON_STORE.',

@@ -56,7 +56,7 @@ export const rebuildProjection = (dataDir: string, view: string): Promise<number
     const status = (await service.list()).find((each) => each.view === view);
     const letters = status?.deadLetters ?? 0;
     const without = letters > 0 ? `, without ${letters} dead letters` : '';
-    const text = `${colour.green('rebuilt')}: ${view} serves what follows from ${status?.position} events${without}.`;
+    const text = `${colour.green('rebuilt')}: ${view} serves what follows from the log up to position ${status?.position}${without}.`;
     return { json: { ...status, rebuilt: true }, text };
   });
 

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { stdout } from 'node:process';
+import { env, stdout } from 'node:process';
 import type { AgentRow } from '../../projections/agents/table.js';
 import { type RankedBy, rank, type Standing } from '../../projections/leaderboards/query.js';
 import { type HeadToHeadRow, headToHead, ratings } from '../../projections/leaderboards/table.js';
@@ -10,6 +10,7 @@ import { gameNamed, gameNames } from '../../sandbox-runner/index.js';
 import { type ArenaEvent, arenaEvents } from '../../services/arena/index.js';
 import { AgonError, isAgonError, type RecordedEvent, systemClock, upcasterOf } from '../../services/kernel/index.js';
 import { holderOf } from '../../services/runtime/data-folder.js';
+import { parseConfig } from '../../services/runtime/settings.js';
 import { agentNameOf, readAgent } from './author.js';
 import { describeMatch, pictureOf, scoreText } from './board.js';
 import { logPages, readView, withLog } from './offline.js';
@@ -178,7 +179,8 @@ export async function showStatus(dataDir: string): Promise<Outcome> {
         .then((response) => response.json() as Promise<Ready>)
         .catch(() => undefined)
     : undefined;
-  const events = await withLog(dataDir, (store) => store.lastPosition()).catch((error: unknown) => {
+  const { storeUrl } = parseConfig({ dataDir }, env);
+  const position = await withLog(dataDir, (store) => store.lastPosition()).catch((error: unknown) => {
     if (isAgonError(error, 'DATA.EMPTY')) return 0;
     throw error;
   });
@@ -186,10 +188,17 @@ export async function showStatus(dataDir: string): Promise<Outcome> {
   const rows = parts.map((part) => [part.ready ? colour.green('ok') : colour.red('down'), part.part, part.detail]);
   const text = [
     holder ? `running (process ${holder.pid})${url ? ` at ${url}` : ''}` : 'not running',
-    `${events} events in ${dataDir}`,
+    storeUrl ? `the log of AGON_STORE is at position ${position}` : `${position} events in ${dataDir}`,
     ...(rows.length ? ['', table(['', 'part', 'detail'], rows)] : []),
   ].join('\n');
-  const json = { running: holder !== undefined, ...(holder ?? {}), dataDir, events, parts };
+  const json = {
+    running: holder !== undefined,
+    ...(holder ?? {}),
+    dataDir,
+    ...(storeUrl ? {} : { events: position }),
+    position,
+    parts,
+  };
   return { json, text, good: holder !== undefined && ready?.status === 'ready' };
 }
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stderr, stdout } from 'node:process';
+import { env, stderr, stdout } from 'node:process';
 import { ledgerSums, listBalances, trialBalance } from '../../projections/balances/query.js';
 import { PAGE_MAX } from '../../projections/engine/page.js';
 import { leaderboard } from '../../projections/leaderboards/query.js';
@@ -36,13 +36,14 @@ export async function start({ ladder, json = false, stripeSandbox, ...flags }: S
     const url = await arena.listen();
     if (ladder && !signal.aborted) await firstLadder(arena, signal);
     if (!signal.aborted) {
-      const events = await arena.store.lastPosition();
+      const position = await arena.store.lastPosition();
+      const events = config.storeUrl ? undefined : position;
       const { payments, addresses } = arena;
       const clickhouse = config.analyticsPort === undefined ? undefined : await arena.analyticsAddress();
       const { grpc, play, eventstore, stripe } = addresses;
       const servers = { url, graphql: `${url}/graphql`, grpc, play, eventstore, stripe, clickhouse };
-      if (json) print({ json }, { ...servers, payments, dataDir: config.dataDir, events }, '');
-      else say(banner(arena, url, events, clickhouse));
+      if (json) print({ json }, { ...servers, payments, dataDir: config.dataDir, events, position }, '');
+      else say(banner(arena, url, position, clickhouse));
       await done;
     }
     if (!json) say('stopping');
@@ -70,7 +71,7 @@ async function firstLadder(arena: Arena, signal: AbortSignal): Promise<void> {
   bar.end();
 }
 
-const banner = (arena: Arena, url: string, events: number, clickhouse: string | undefined) => {
+const banner = (arena: Arena, url: string, position: number, clickhouse: string | undefined) => {
   const { config, payments } = arena;
   const { grpc, play, eventstore, stripe } = arena.addresses;
   return [
@@ -85,7 +86,7 @@ const banner = (arena: Arena, url: string, events: number, clickhouse: string | 
     ...(clickhouse ? [`  ClickHouse  ${clickhouse}  (user reader, no password)`] : []),
     `  payments    ${payments}`,
     ...(stripe ? [`              its dashboard: ${colour.cyan(`${stripe}/dashboard`)}`] : []),
-    `  data        ${config.dataDir}  (${config.storeUrl ? `log: ${logName(config)}, position ${events}` : `${events} events`})`,
+    `  data        ${config.dataDir}  (${config.storeUrl ? `log: ${logName(config)}, position ${position}` : `${position} events`})`,
     '',
     '  In another terminal: npx agon leaderboard, npx agon match list, npx agon log tail',
     '  Ctrl-C drains and stops.',
@@ -101,6 +102,8 @@ interface DemoOptions extends Flags {
 
 export async function demo(options: DemoOptions): Promise<number> {
   const { signal } = untilSignal();
+  // It has a folder of its own, whatever log this shell works with otherwise.
+  Reflect.deleteProperty(env, 'AGON_STORE');
   const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'agon-demo-'));
   const config = configOf({ data: dataDir, port: 0, analytics: false });
   const arena = await startArena(config, options.payments ? { sandbox: { port: 0 } } : {});

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LmdbCheckpoints } from '../../services/adapters/bus/checkpoints.js';
 import { EmbeddedBus } from '../../services/adapters/bus/embedded.js';
+import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { contexts } from '../../services/index.js';
 import {
@@ -14,6 +15,7 @@ import {
   Folds,
   type Handled,
   invariant,
+  isAgonError,
   storeLimits,
 } from '../../services/kernel/index.js';
 import { folderLayout } from '../../services/runtime/data-folder.js';
@@ -83,14 +85,28 @@ export function streamsIn<Event extends { readonly stream: string }>(log: readon
 
 type Around = (command: Command, carryOut: () => Promise<Handled>) => Promise<Handled>;
 
-/** The write side of an arena: the log in its folder, every command, and the policies that follow. */
-export async function openWriteSide(folder: string, around: Around = (_, carryOut) => carryOut()) {
+/** Again and again while the log's server is away. */
+async function patiently<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!isAgonError(error, 'STORE.UNAVAILABLE')) throw error;
+      await sleep(100);
+    }
+  }
+}
+
+/** The write side of an arena: the log in its folder or on a server, every command, and the policies that follow. */
+export async function openWriteSide(folder: string, around: Around = (_, carryOut) => carryOut(), storeUrl = '') {
   const paths = folderLayout(folder);
-  const store = await LmdbEventStore.open(paths.log);
+  const store: EventStore = storeUrl
+    ? await patiently(() => EventStoreDbStore.open(storeUrl))
+    : await LmdbEventStore.open(paths.log);
   const checkpoints = new LmdbCheckpoints(paths.bus);
   const folds = new Folds({ store });
   const handle = createHandle({ store, folds });
-  const execute = (command: Command) => around(command, () => handle(contextOf(command), command));
+  const execute = (command: Command) => patiently(() => around(command, () => handle(contextOf(command), command)));
   const bus = new EmbeddedBus(store, checkpoints);
   const consumers = await Promise.all(policies.map((policy) => runPolicy(bus, policy, execute)));
   return {
@@ -104,8 +120,9 @@ export async function openWriteSide(folder: string, around: Around = (_, carryOu
     execute,
     /** Until policies, and these others, have taken in all that they made of it. */
     settled: async (...others: readonly Pick<Consumer, 'position'>[]) => {
-      for (let last = -1; last !== (await store.lastPosition()); ) {
-        last = await store.lastPosition();
+      const lastPosition = () => patiently(() => store.lastPosition());
+      for (let last = -1; last !== (await lastPosition()); ) {
+        last = await lastPosition();
         while ([...consumers, ...others].some((consumer) => consumer.position() < last)) await sleep(1);
       }
     },

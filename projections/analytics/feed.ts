@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AgonError, type Consumer, type EventStore } from '../../services/kernel/index.js';
+import { AgonError, type Consumer, type EventStore, isPlaceIn } from '../../services/kernel/index.js';
 import { type ClickHouseSink, encode } from '../sinks/clickhouse.js';
 
 /** ClickHouse likes few large inserts: so many events make a full one. */
@@ -61,10 +61,10 @@ export function feed(options: FeedOptions): Consumer {
     return { rows: pages.join('\n'), last, count };
   }
 
-  /** A checkpoint beyond the log belongs to a log that was put back from a backup: what followed from it is void. */
+  /** What followed from another log, or from what this one has lost, is void. */
   async function startingPoint(sink: ClickHouseSink): Promise<number> {
     const saved = await sink.checkpoint();
-    if (saved <= (await log.lastPosition())) return saved;
+    if (await isPlaceIn(log, saved)) return saved;
     await sink.reset();
     return 0;
   }

@@ -1,5 +1,5 @@
 import { type AgonError, asAgonError } from '../../services/kernel/index.js';
-import type { Host } from '../../services/runtime/host.js';
+import { behindIn, type Host } from '../../services/runtime/host.js';
 import { definePart } from '../../services/runtime/part.js';
 import { ClickHouseSink, clickHouseAt } from '../sinks/clickhouse.js';
 import { feed } from './feed.js';
@@ -38,7 +38,7 @@ export const analytics = definePart({
     following.done.catch(failed);
     addLag(host, following.position);
     const ready = async () => {
-      const behind = `${(await log.lastPosition()) - following.position()} events behind`;
+      const behind = behindIn(host.config, (await log.lastPosition()) - following.position());
       if (trouble) throw new Error(`${behind}; ${trouble.code}: ${trouble.message}`);
       if (!sink) throw new Error('starting');
       return behind;

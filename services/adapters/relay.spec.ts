@@ -7,8 +7,8 @@ import { MemoryEventStore } from './store/memory.js';
 import { until } from './store/subscription.contract.js';
 
 describe('the relay', () => {
-  const start = async (options: { count: number; checkpoints?: MemoryCheckpoints }) => {
-    const store = new MemoryEventStore();
+  const start = async (options: { count: number; checkpoints?: MemoryCheckpoints; gaps?: boolean }) => {
+    const store = new MemoryEventStore({ gaps: options.gaps ?? false });
     const { checkpoints = new MemoryCheckpoints() } = options;
     await store.append('note-a', NO_STREAM, chain('note-a', options.count));
     const published: number[] = [];
@@ -44,6 +44,15 @@ describe('the relay', () => {
     await until(() => consumer.position() === 5);
     await consumer.stop();
     expect(published).toEqual([4, 5]);
+  });
+
+  it('begins anew where its checkpoint is no place of this log', async () => {
+    const checkpoints = new MemoryCheckpoints();
+    await checkpoints.save('relay', 800);
+    const { published, consumer, store } = await start({ count: 3, checkpoints, gaps: true });
+    await until(() => published.length === 3);
+    await consumer.stop();
+    expect(published).toEqual((await store.readAll()).map(({ position }) => position));
   });
 
   it('does not move past what could not be published, and goes on once it can', async () => {

@@ -5,6 +5,7 @@ import {
   type Checkpoints,
   type Consumer,
   type EventStore,
+  isPlaceIn,
   type Subscription,
 } from '../kernel/index.js';
 
@@ -42,10 +43,10 @@ export async function relay(options: RelayOptions): Promise<Consumer> {
   let position = await startingPoint();
   let tail = follow(position);
 
-  /** A checkpoint beyond the log belongs to a log that was put back from a backup: what followed from it is void. */
+  /** What followed from another log, or from what this one has lost, is void. */
   async function startingPoint(): Promise<number> {
     const saved = await checkpoints.load(group);
-    if (saved <= (await store.lastPosition())) return saved;
+    if (await isPlaceIn(store, saved)) return saved;
     await checkpoints.reset(group);
     return 0;
   }

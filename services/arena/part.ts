@@ -76,7 +76,7 @@ export async function followMatches(
     queue.clear();
     heard = 0;
   };
-  const held = heldBack(checkpoints, (position) => queue.completeUpTo(position));
+  const held = heldBack(checkpoints, () => queue.firstOpen);
   const behind: Checkpoints = {
     ...held,
     // Whoever asks where to begin hears of every open match again, and of those that ended elsewhere meanwhile not at all.
@@ -100,7 +100,7 @@ export async function followMatches(
     await sweeper.stop();
     await bus.close();
   };
-  return { ...consumer, stop, forget, queue, heard: () => heard, position: () => queue.completeUpTo(heard) };
+  return { ...consumer, stop, forget, queue, heard: () => heard, position: held.complete };
 }
 
 /** Resolves when this process has the queue and has heard all that was in the log: who asks for work then gets it. */

@@ -54,10 +54,10 @@ describe('matches that wait', () => {
 
   it('are found again by whoever starts from where they are complete', () => {
     const { matches } = following(event('MatchProposed', 'a'), event('MatchProposed', 'b'), event('MatchReady', 'a'));
-    expect(matches.completeUpTo(3)).toBe(1);
+    expect(matches.firstOpen).toBe(2);
     matches.apply({ ...event('MatchVoided', 'b'), position: 4, time: START });
-    expect(matches.completeUpTo(4)).toBe(2);
+    expect(matches.firstOpen).toBe(3);
     matches.apply({ ...event('MatchClaimed', 'a'), position: 5, time: START });
-    expect(matches.completeUpTo(5)).toBe(5);
+    expect(matches.firstOpen).toBeUndefined();
   });
 });

@@ -54,9 +54,8 @@ export class WaitingMatches {
     });
   }
 
-  /** The position up to which no match waits: whoever starts from there misses none. */
-  completeUpTo(position: number): number {
-    const first = this.open.values().next().value;
-    return first === undefined ? position : Math.min(position, first.position - 1);
+  /** Where the first match that waits began to: whoever starts before it misses none. */
+  get firstOpen(): number | undefined {
+    return this.open.values().next().value?.position;
   }
 }

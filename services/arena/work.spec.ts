@@ -146,26 +146,26 @@ describe('the queue of matches', () => {
   });
 
   it('is complete up to the first match that is not over', () => {
-    const { work, apply, ready, claimed, position } = queue();
-    expect(work.completeUpTo(7)).toBe(7);
+    const { work, apply, ready, claimed } = queue();
+    expect(work.firstOpen).toBeUndefined();
     ready(1, 2, 3);
     claimed(1);
     apply('MatchRequeued', 1, { attempt: 1 });
-    expect(work.completeUpTo(position())).toBe(0);
+    expect(work.firstOpen).toBe(1);
     apply('MatchVoided', 1);
-    expect(work.completeUpTo(position())).toBe(1);
+    expect(work.firstOpen).toBe(2);
     apply('MatchSettled', 2);
     apply('MatchSettled', 3);
-    expect(work.completeUpTo(position())).toBe(position());
+    expect(work.firstOpen).toBeUndefined();
     expect(work.size).toBe(0);
   });
 
   it('keeps matches with agents from outside for the table, also after a restart', async () => {
-    const { apply, work, next, ready, claimed, position } = queue();
+    const { apply, work, next, ready, claimed } = queue();
     apply('MatchProposed', 1, { seats: [{ runtime: 'external' }] });
     apply('MatchProposed', 2, { seats: [{ runtime: 'python' }] });
     // Whoever starts from here has to see the proposal again, which alone says who plays.
-    expect(work.completeUpTo(position())).toBe(0);
+    expect(work.firstOpen).toBe(1);
     ready(2, 1);
     const table = (capacity: number) => work.next(capacity, AbortSignal.timeout(0), true);
     expect(await next(5)).toEqual([id(2)]);
@@ -176,7 +176,7 @@ describe('the queue of matches', () => {
     expect(await table(5)).toEqual([id(1)]);
     apply('MatchVoided', 1);
     apply('MatchSettled', 2);
-    expect(work.completeUpTo(position())).toBe(position());
+    expect(work.firstOpen).toBeUndefined();
   });
 
   it('counts what is for the table apart from what is for runners, offered or not', async () => {
@@ -206,7 +206,7 @@ describe('the queue of matches', () => {
   });
 
   it('begins with nothing when it is filled anew, and serves those who have waited all the time', async () => {
-    const { apply, work, ready, claimed, next, position } = queue();
+    const { apply, work, ready, claimed, next } = queue();
     ready(1, 2);
     claimed(1);
     await next(1);
@@ -216,7 +216,7 @@ describe('the queue of matches', () => {
       size: 0,
       counts: { waiting: 0, leased: 0, asking: 1 },
     });
-    expect(work.completeUpTo(position())).toBe(position());
+    expect(work.firstOpen).toBeUndefined();
     expect(work.leasesOf('r-1')).toEqual([]);
     apply('MatchReady', 3);
     expect(await waiting).toEqual([id(3)]);

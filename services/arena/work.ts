@@ -179,10 +179,9 @@ export class WorkQueue {
     return { runners: this.countsOf(false), table: this.countsOf(true) };
   }
 
-  /** The position up to which every match is over: whoever starts from there misses none that is open. */
-  completeUpTo(position: number): number {
-    const first = this.open.values().next().value;
-    return first === undefined ? position : Math.min(position, first.position - 1);
+  /** Where the first match that is not over became known: whoever starts before it misses none that is open. */
+  get firstOpen(): number | undefined {
+    return this.open.values().next().value?.position;
   }
 
   private leases(which: (lease: NonNullable<Open['lease']>) => boolean): readonly Attempt[] {

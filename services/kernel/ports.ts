@@ -1,3 +1,4 @@
+import type { AgonError } from './errors.js';
 import type { RecordedEvent, SealedEvent, StreamHead } from './event.js';
 
 export interface AppendResult {
@@ -13,9 +14,18 @@ export interface StreamPage {
   readonly limit?: number;
 }
 
+/**
+ * A page of the log begins after an event, with one, or goes back from one: only one of the three is given. Each is the
+ * position of an event, which is all that a server of others takes; there is nothing to be gained by counting on one, or
+ * one less. What is not the position of an event is refused with STORE.BAD_POSITION; beyond the end there is nothing.
+ */
 export interface LogPage {
   /** Exclusive: 0 reads from the beginning. */
   readonly after?: number;
+  /** Inclusive. */
+  readonly from?: number;
+  /** Backwards, newest first, from what stands before this position, or from the end. */
+  readonly before?: number | 'end';
   readonly limit?: number;
 }
 
@@ -31,7 +41,7 @@ export type BatchHandler = (events: readonly RecordedEvent[]) => Promise<void>;
 /**
  * The only truth. An append is atomic and acknowledged only once it is durable; a reader never sees an event that a
  * crash could still take back. Refusals: STORE.REVISION_CONFLICT, STORE.TOO_LARGE, STORE.BROKEN_CHAIN, STORE.CORRUPT,
- * STORE.FULL, STORE.CLOSED.
+ * STORE.FULL, STORE.CLOSED, STORE.BAD_POSITION; where others can get at the log, STORE.DELETED and STORE.TRUNCATED as well.
  */
 export interface EventStore {
   /** Repeating an append with the same events at the same place acknowledges it again and writes nothing. */
@@ -41,8 +51,13 @@ export interface EventStore {
   readAll(page?: LogPage): Promise<readonly RecordedEvent[]>;
   head(stream: string): Promise<StreamHead | undefined>;
   lastPosition(): Promise<number>;
-  /** Catches up, then follows: every event once, in order, with no gap where the two meet. */
+  /**
+   * Catches up, then follows: every event once, in order, with no gap where the two meet. Begins after the position of an
+   * event, or at 0; ends with STORE.BAD_POSITION after any other.
+   */
   subscribe(options: { after: number; batchSize?: number }, handler: BatchHandler): Subscription;
+  /** What others have removed from the log, as far as it is known; left out where nobody else can. */
+  removed?(): Promise<readonly AgonError[]>;
   close(): Promise<void>;
 }
 

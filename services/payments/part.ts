@@ -43,12 +43,6 @@ export async function followPayments(
   const timers = new Set<NodeJS.Timeout>();
   const underWay = new Set<Promise<void>>();
   let stopped = false;
-  const completeUpTo = (position: number) => {
-    let complete = position;
-    for (const event of open.values()) complete = Math.min(complete, event.position - 1);
-    return complete;
-  };
-
   const attempt = async (event: Outgoing, count: number): Promise<void> => {
     try {
       const command = await carryOut(event, { ...calls, clock });
@@ -71,7 +65,8 @@ export async function followPayments(
     underWay.add(work);
   };
 
-  const bus = makeBus(heldBack(checkpoints, completeUpTo));
+  const held = heldBack(checkpoints, () => open.values().next().value?.position);
+  const bus = makeBus(held);
   const consumer = await bus.consume({ group: GROUP, types: outgoingTypes }, async (events) => {
     for (const event of events) {
       const outgoing = upcast(event) as never as Outgoing;
@@ -85,5 +80,5 @@ export async function followPayments(
     await bus.close();
     await Promise.all(underWay);
   };
-  return { ...consumer, stop, position: () => completeUpTo(consumer.position()) };
+  return { ...consumer, stop, position: held.complete };
 }

@@ -28,7 +28,7 @@ interface Due {
   readonly group: string;
   readonly types: readonly string[];
   begin(): {
-    readonly fold: { apply(event: never): void; completeUpTo(position: number): number };
+    readonly fold: { apply(event: never): void; readonly firstOpen: number | undefined };
     due(meta: MetaOf): readonly Command[];
   };
 }
@@ -41,12 +41,13 @@ export async function followDue(
 ): Promise<Consumer> {
   const [makeBus, checkpoints] = await Promise.all([engines.bus(), engines.checkpoints()]);
   let following = begin();
+  const held = heldBack(checkpoints, () => following.fold.firstOpen);
   const behind: Checkpoints = {
-    ...heldBack(checkpoints, (heard) => following.fold.completeUpTo(heard)),
+    ...held,
     // What ended while another member had the group is never heard of: begin with nothing.
     load: (name) => {
       following = begin();
-      return checkpoints.load(name);
+      return held.load(name);
     },
   };
   const bus = makeBus(behind);

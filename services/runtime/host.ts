@@ -44,6 +44,10 @@ export interface HostOptions<E extends Engines = Engines> {
   readonly onStep?: (name: string) => void;
 }
 
+/** How far somebody is behind. Only our own log counts its events: elsewhere positions grow by bytes. */
+export const behindIn = ({ storeUrl }: Pick<Config, 'storeUrl'>, behind: number): string =>
+  `${behind} ${storeUrl ? 'positions' : 'events'} behind`;
+
 /**
  * Runs parts: starts them in the order of their needs, says how they are, and stops them in reverse order, each once what
  * stands on it has stopped. Engines stop after all parts.
@@ -299,9 +303,9 @@ export class Host<E extends Engines = Engines> {
     }
     const behind = Math.max(0, end - consumer.position());
     // What went wrong before it had caught up is over, unless it ended by that.
-    if (why !== undefined && (behind > 0 || this.trouble.isFinal(name)))
-      throw new Error(`${behind} events behind; ${why}`);
-    return `${behind} events behind`;
+    const said = behindIn(this.config, behind);
+    if (why !== undefined && (behind > 0 || this.trouble.isFinal(name))) throw new Error(`${said}; ${why}`);
+    return said;
   }
 
   private async answer(url: string): Promise<{ status: number; type: string; body: string }> {

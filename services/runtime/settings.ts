@@ -74,7 +74,10 @@ const settings = {
   /** The EventStoreDB that holds the log, as a connection string; the log in the data folder when left out. */
   storeUrl: {
     env: 'AGON_STORE',
-    schema: secret(/^esdb(\+discover)?:\/\/\S+$/, 'must start with esdb:// or esdb+discover://'),
+    schema: secret(
+      /^(esdb|kurrentdb)(\+discover)?:\/\/\S+$/,
+      'must start with esdb://, kurrentdb://, esdb+discover:// or kurrentdb+discover://',
+    ),
   },
   /** The endpoint for EventStoreDB's clients; closed when there is no port, and any free one for 0. */
   eventstorePort: { env: 'AGON_EVENTSTORE_PORT', schema: port.optional() },

@@ -52,10 +52,10 @@ describe('holds that run out', () => {
 
   it('keep the checkpoint before the first that has not ended', () => {
     const { holds } = following(hold('cyd', 'x'), hold('ada', 'a', START), hold('bob', 'a', START));
-    expect(holds.completeUpTo(3)).toBe(1);
+    expect(holds.firstOpen).toBe(2);
     holds.apply({ ...end('HoldExpired', 'ada', 'a'), position: 4 });
-    expect(holds.completeUpTo(4)).toBe(2);
+    expect(holds.firstOpen).toBe(3);
     holds.apply({ ...end('HoldPosted', 'bob', 'a'), position: 5 });
-    expect(holds.completeUpTo(5)).toBe(5);
+    expect(holds.firstOpen).toBeUndefined();
   });
 });

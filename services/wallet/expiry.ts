@@ -32,9 +32,8 @@ export class ExpiringHolds {
     return [...new Set(over.map(({ accountId }) => accountId))];
   }
 
-  /** The position up to which no hold waits for its end: whoever starts from there misses none. */
-  completeUpTo(position: number): number {
-    const first = this.open.values().next().value;
-    return first === undefined ? position : Math.min(position, first.position - 1);
+  /** Where the first hold stands that waits for its end: whoever starts before it misses none. */
+  get firstOpen(): number | undefined {
+    return this.open.values().next().value?.position;
   }
 }

@@ -125,10 +125,13 @@ export function busContract(name: string, open: () => Promise<BusUnderTest>): vo
       it('delivers again what was handled but not yet recorded as done', async () => {
         await publishMany(2);
         const crash = new AgonError('TEST.CRASH', 'The machine stopped here.');
-        const dying = heldBack(under.checkpoints, (position) => {
-          if (position > 2) throw crash;
-          return position;
-        });
+        const dying: Checkpoints = {
+          ...heldBack(under.checkpoints, () => undefined),
+          save: async (group, position) => {
+            if (position > 2) throw crash;
+            await under.checkpoints.save(group, position);
+          },
+        };
         await bus.close();
         bus = under.start(dying);
         const before = await listen({ group: 'g', batchSize: 2 });

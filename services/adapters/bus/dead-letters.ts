@@ -45,7 +45,7 @@ export class PolicyDeadLetters implements DeadLetters {
   private async redo(policy: Policy, letter: DeadLetter): Promise<DeadLetter | undefined> {
     const { store, checkpoints, execute } = this.options;
     try {
-      const [event] = await store.readAll({ after: letter.position - 1, limit: 1 });
+      const [event] = await store.readAll({ from: letter.position, limit: 1 });
       // A letter that nobody can be handed is kept: its event is where the log has been put back from a backup, or nowhere.
       if (event?.id !== letter.eventId) {
         throw new AgonError(

@@ -32,6 +32,9 @@ export async function deliver(delivery: Delivery, batch: readonly RecordedEvent[
   for (const event of batch) await deliverOne(delivery, event);
 }
 
+/** The log goes on without that stream, and so can everybody else. */
+const OF_ONE_STREAM = new Set(['STORE.DELETED', 'STORE.TRUNCATED']);
+
 /** False when the event was put aside. */
 export async function deliverOne(delivery: Delivery, event: RecordedEvent): Promise<boolean> {
   const { handler, signal, onRetry } = delivery;
@@ -47,7 +50,7 @@ export async function deliverOne(delivery: Delivery, event: RecordedEvent): Prom
       onRetry(group, error);
       const { code, message } = asAgonError(error);
       // A log that cannot be written to is not the event's fault, and burying would lose what it stands for.
-      if (attempts >= attemptsMax && !code.startsWith('STORE.')) {
+      if (attempts >= attemptsMax && (!code.startsWith('STORE.') || OF_ONE_STREAM.has(code))) {
         await delivery.bury({ group, position: event.position, eventId: event.id, code, message, attempts }, event);
         return false;
       }

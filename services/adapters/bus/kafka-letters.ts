@@ -135,7 +135,7 @@ export class KafkaDeadLetters implements DeadLetters {
     const found: { topic: string; message: Message }[] = [];
     for (const letter of (await this.besides?.checkpoints.deadLetters()) ?? []) {
       if (known.has(`${letter.group} ${letter.eventId}`)) continue;
-      const [event] = (await this.besides?.store.readAll({ after: letter.position - 1, limit: 1 })) ?? [];
+      const [event] = (await this.besides?.store.readAll({ from: letter.position, limit: 1 })) ?? [];
       // The log was put back to before it, or is another one.
       if (event?.id !== letter.eventId) continue;
       const topic = topics.of(event.stream);

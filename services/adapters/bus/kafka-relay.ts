@@ -5,6 +5,7 @@ import {
   type Consumer,
   type EventStore,
   type HeldLease,
+  isPlaceIn,
   type Lease,
   type RecordedEvent,
 } from '../../kernel/index.js';
@@ -80,7 +81,7 @@ export function startKafkaRelay(options: KafkaRelayOptions): KafkaRelay {
     try {
       position = publisher.position;
       const last = await options.store.lastPosition();
-      if (position > last) {
+      if (!(await isPlaceIn(options.store, position))) {
         throw new AgonError(
           'RELAY.AHEAD_OF_LOG',
           `Kafka holds events up to position ${position}, the log ends at ${last}: they belong to different logs. ` +

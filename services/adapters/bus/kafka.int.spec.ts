@@ -294,10 +294,8 @@ if (missing) {
       await noted(store, 'note-b', 3);
       await soon(() => relay.position() === 6);
       const checkpoints = new MemoryCheckpoints();
-      const bus = new KafkaBus(
-        arena,
-        heldBack(checkpoints, (heard) => Math.min(heard, 4)),
-      );
+      const save = (group: string, heard: number) => checkpoints.save(group, Math.min(heard, 4));
+      const bus = new KafkaBus(arena, { ...heldBack(checkpoints, () => undefined), save });
       const consumer = await bus.consume({ group: 'runner' }, async () => {});
       await soon(() => consumer.position() === 6);
       await bus.close();

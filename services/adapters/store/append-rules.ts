@@ -84,3 +84,7 @@ export function repeatedOrConflict(
     { stream, expectedRevision, actualRevision },
   );
 }
+
+/** A place in the log where no event stands. Nothing can be read from there: a server of others would not know how. */
+export const badPosition = (position: number): AgonError =>
+  new AgonError('STORE.BAD_POSITION', `No event stands at position ${position} of this log.`, { position });

@@ -60,6 +60,26 @@ export function connect({ url }: Address): EventStoreDBClient {
   return client;
 }
 
+/** The client at hand. One that has found nobody is put away for a new one, which looks anew. */
+export class Connection {
+  client: EventStoreDBClient;
+
+  constructor(private readonly address: Address) {
+    this.client = connect(address);
+  }
+
+  /** Calls that are under way on the old one are cut, and repeated by whoever made them. */
+  renew(failed: EventStoreDBClient): void {
+    if (failed !== this.client) return;
+    this.client = connect(this.address);
+    disconnect(failed).catch(() => {});
+  }
+
+  close(): Promise<void> {
+    return disconnect(this.client);
+  }
+}
+
 export async function disconnect(client: EventStoreDBClient): Promise<void> {
   await client.dispose();
   await inside(client)
@@ -70,20 +90,26 @@ export async function disconnect(client: EventStoreDBClient): Promise<void> {
     );
 }
 
+/** A page of all as a server is asked for it: forwards with the event at `place`, backwards without it. */
+interface ServerPage {
+  readonly place: number | 'start' | 'end';
+  readonly limit: number;
+  readonly backwards?: boolean | undefined;
+}
+
 /** A page of all, filtered by the server, which the client's own `readAll` cannot ask for. */
 export async function* readAllFiltered(
   client: EventStoreDBClient,
-  page: { after: number; limit: number; backwards?: boolean },
+  { place, limit, backwards = false }: ServerPage,
   filter: Filter,
 ): AsyncGenerator<ResolvedEvent> {
   const all = new streamsPb.ReadReq.Options.AllOptions();
-  const { after, limit, backwards = false } = page;
-  const position = new streamsPb.ReadReq.Options.Position()
-    .setCommitPosition(`${after}`)
-    .setPreparePosition(`${after}`);
-  if (backwards) all.setEnd(new sharedPb.Empty());
-  else if (after === 0) all.setStart(new sharedPb.Empty());
-  else all.setPosition(position);
+  if (place === 'start') all.setStart(new sharedPb.Empty());
+  else if (place === 'end') all.setEnd(new sharedPb.Empty());
+  else {
+    const position = new streamsPb.ReadReq.Options.Position();
+    all.setPosition(position.setCommitPosition(`${place}`).setPreparePosition(`${place}`));
+  }
   const options = new streamsPb.ReadReq.Options()
     .setAll(all)
     .setReadDirection(backwards ? 1 : 0)

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { KEYS, openEndpoint, urlOf } from '../../../gateway/eventstore/endpoint.contract.js';
+import { type Endpoint, KEYS, openEndpoint, urlOf } from '../../../gateway/eventstore/endpoint.contract.js';
+import { verifyStore } from '../../../ops/cli/verify.js';
+import { TamperedStore } from '../../../ops/harness/tampered-store.js';
 import { chain, headAfter } from '../../kernel/fixtures.js';
 import { NO_STREAM, type RecordedEvent, type SealedEvent, seal } from '../../kernel/index.js';
 import { EventStoreDbStore } from './eventstoredb.js';
@@ -84,6 +86,104 @@ describe('eventstoredb, over a connection', () => {
         code: 'STORE.UNAVAILABLE',
         message: expect.not.stringContaining(KEYS.writer),
       });
+    });
+  });
+
+  it('is looked for again after nobody was found in a whole cluster', async () => {
+    const log = kept(new MemoryEventStore({ gaps: true }));
+    let endpoint = await openEndpoint(log);
+    const port = Number(endpoint.address.split(':')[1]);
+    const url = `esdb+discover://any:${KEYS.writer}@${endpoint.address}?tls=false&maxDiscoverAttempts=2`;
+    const store = kept(await EventStoreDbStore.open(url, { attemptsMax: 2 }));
+    const seen: string[] = [];
+    const subscription = store.subscribe({ after: 0 }, async (events) => void seen.push(...events.map(({ id }) => id)));
+    const all = chain('note-a', 4);
+    await store.append('note-a', NO_STREAM, all.slice(0, 1));
+    await endpoint.close();
+    for (const _try of [1, 2, 3]) {
+      await expect(store.append('note-a', 0, all.slice(1, 2))).rejects.toMatchObject({ code: 'STORE.UNAVAILABLE' });
+    }
+    await expect(store.readAll()).rejects.toMatchObject({ code: 'STORE.UNAVAILABLE' });
+    endpoint = kept(await openEndpoint(log, { port }));
+    await store.append('note-a', 0, all.slice(1, 2));
+    await store.append('note-a', 1, all.slice(2, 4));
+    await until(() => seen.length === 4);
+    expect(seen).toEqual(all.map(({ id }) => id));
+    await subscription.stop();
+  });
+
+  describe('to a server on which others remove things', () => {
+    let endpoint: Endpoint;
+    const tampered = async () => {
+      const log = kept(new TamperedStore(new MemoryEventStore({ gaps: true })));
+      endpoint = kept(await openEndpoint(log));
+      const open = async () => kept(await EventStoreDbStore.open(urlOf(endpoint)));
+      const store = await open();
+      await store.append('note-a', NO_STREAM, chain('note-a', 3));
+      await store.append('note-b', NO_STREAM, chain('note-b', 3));
+      return { log, store, open };
+    };
+    const named = (code: string, stream = 'note-a') => ({ code, message: expect.stringContaining(stream) });
+
+    it('names a stream that was deleted, before and after it was begun anew', async () => {
+      const { log, store, open } = await tampered();
+      await log.delete('note-a');
+      await expect(store.readStream('note-a')).rejects.toMatchObject(named('STORE.DELETED'));
+      await expect(store.head('note-a')).rejects.toMatchObject(named('STORE.DELETED'));
+      // Nobody who has not seen it can tell it from one that never was, until it answers.
+      const another = await open();
+      expect(await another.head('note-a')).toBeUndefined();
+      const anew = chain('note-a', 1, { writer: 'anew' });
+      await expect(another.append('note-a', NO_STREAM, anew)).rejects.toMatchObject(named('STORE.DELETED'));
+      expect(await store.readStream('note-b')).toHaveLength(3);
+    });
+
+    it('names a stream that was deleted for good', async () => {
+      const { log, store } = await tampered();
+      await log.tombstone('note-a');
+      const more = chain('note-a', 1, { after: headAfter(chain('note-a', 3)) });
+      for (const use of [store.readStream('note-a'), store.head('note-a'), store.append('note-a', 2, more)]) {
+        await expect(use).rejects.toMatchObject(named('STORE.DELETED'));
+      }
+    });
+
+    it('names a stream whose beginning was cut, and reads what is left of it', async () => {
+      const { log, store } = await tampered();
+      await log.cut('note-a', 2);
+      await expect(store.readStream('note-a')).rejects.toMatchObject(named('STORE.TRUNCATED'));
+      await expect(store.readStream('note-a', { fromRevision: 1 })).rejects.toMatchObject(named('STORE.TRUNCATED'));
+      const backwards = store.readStream('note-a', { direction: 'backwards', limit: 2 });
+      await expect(backwards).rejects.toMatchObject(named('STORE.TRUNCATED'));
+      expect(await store.readStream('note-a', { fromRevision: 2 })).toHaveLength(1);
+      expect(await store.head('note-a')).toMatchObject({ revision: 2 });
+      log.restore();
+      expect(await store.readStream('note-a')).toHaveLength(3);
+    });
+
+    it('tells all that was removed, and reads on over what the server notes of it', async () => {
+      const { log, store } = await tampered();
+      const mine = kept(await EventStoreDbStore.open(`${urlOf(endpoint)}&streamPrefix=note-`));
+      expect(await store.removed()).toEqual([]);
+      await log.delete('note-a');
+      await log.tombstone('note-b');
+      await log.append('note-c', NO_STREAM, chain('note-c', 2));
+      await log.cut('note-c', 1);
+      const removed = [named('STORE.DELETED', 'note-b'), named('STORE.DELETED'), named('STORE.TRUNCATED', 'note-c')];
+      expect(await store.removed()).toMatchObject(removed);
+      expect(await mine.removed()).toHaveLength(3);
+      for (const limit of [1, 2, 100]) {
+        const seen: string[] = [];
+        for (let after = 0; ; ) {
+          const page = await mine.readAll({ after, limit });
+          seen.push(...page.map(({ stream, revision }) => `${stream} ${revision}`));
+          if (page.length === 0) break;
+          after = page.at(-1)?.position ?? 0;
+        }
+        expect(seen).toEqual(['a 0', 'a 1', 'a 2', 'b 0', 'b 1', 'b 2', 'c 0', 'c 1']);
+      }
+      expect(await verifyStore(store)).toMatchObject({ verified: false, fault: { code: 'STORE.DELETED' } });
+      log.restore();
+      expect(await verifyStore(store)).toMatchObject({ verified: true });
     });
   });
 
@@ -178,12 +278,20 @@ describe('eventstoredb, over a connection', () => {
     ['esdb://h:1?streamPrefix=x%2B&tls=false', { url: 'esdb://h:1?tls=false', prefix: 'x+' }],
     ['esdb://h:1?streamPrefix=x', { url: 'esdb://h:1', prefix: 'x' }],
     ['esdb+discover://h:1', { url: 'esdb+discover://h:1', prefix: '' }],
+    ['kurrentdb://h:1?streamPrefix=x', { url: 'esdb://h:1', prefix: 'x' }],
+    [
+      'kurrentdb+discover://h:1?nodePreference=Leader',
+      { url: 'esdb+discover://h:1?nodePreference=Leader', prefix: '' },
+    ],
   ])('takes its own option out of %s', (url, expected) => {
     expect(addressOf(url)).toEqual(expected);
     expect(shownAddress(url)).not.toMatch(/a:b/);
   });
 
-  it.each(['http://h:1', 'esdb://', 'esdb://h:port'])('refuses the address %s', async (url) => {
-    await expect(EventStoreDbStore.open(url)).rejects.toMatchObject({ code: 'CONFIG.INVALID' });
-  });
+  it.each(['http://h:1', 'esdb://', 'esdb://h:port', 'esdb://h:1?nodePreference=follower'])(
+    'refuses the address %s',
+    async (url) => {
+      await expect(EventStoreDbStore.open(url)).rejects.toMatchObject({ code: 'CONFIG.INVALID' });
+    },
+  );
 });

@@ -44,7 +44,12 @@ const checkpointAt = (position: number) => ({
 
 /** Stands still until everything behind it is full, and then takes what there is. */
 async function drained(client: EventStoreDBClient, meanwhile: () => void): Promise<number[]> {
-  const tail = new Tail(client, {} as Filter, (position) => ({ position: Number(position) }) as RecordedEvent, 0);
+  const tail = new Tail(
+    { client, renew: () => {} },
+    {} as Filter,
+    (position) => ({ position: Number(position) }) as RecordedEvent,
+    0,
+  );
   const seen: number[] = [];
   await tail.readAll({ limit: 0 });
   for (let i = 0; i < 500; i++) await turn();

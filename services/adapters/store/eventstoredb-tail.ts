@@ -6,7 +6,9 @@ import db, {
 } from '@eventstore/db-client';
 import type { RecordedEvent } from '../../kernel/index.js';
 import { backoffMs } from '../relay.js';
-import { asEsdbError, isPassing } from './eventstoredb-errors.js';
+import { badPosition } from './append-rules.js';
+import type { Connection } from './eventstoredb-client.js';
+import { asEsdbError, isLasting, isPassing, isRefusedPlace } from './eventstoredb-errors.js';
 import { type Followable, Growth } from './follow.js';
 
 const BUFFERED_MAX = 2_048;
@@ -20,15 +22,16 @@ export class Tail implements Followable {
   private readonly arrived: RecordedEvent[] = [];
   private readonly growth = new Growth();
   private live: AllStreamSubscription | undefined;
-  private fault: { readonly error: unknown } | undefined;
+  private fault: { readonly error: unknown; readonly client: EventStoreDBClient } | undefined;
   private failures = 0;
   /** How far the server has looked, wanted or not; nothing at or below it is still on its way to us. */
   private checkpoint = 0;
 
   constructor(
-    private readonly client: EventStoreDBClient,
+    private readonly connection: Pick<Connection, 'client' | 'renew'>,
     private readonly filter: Filter,
-    private readonly recorded: (resolved: ResolvedEvent) => RecordedEvent,
+    /** Nothing for what is no event of ours, like the server's own note that a stream is gone. */
+    private readonly recorded: (resolved: ResolvedEvent) => RecordedEvent | undefined,
     /** The last event that has arrived here. Only what is at or below it may be taken for a repetition. */
     private delivered: number,
   ) {}
@@ -43,8 +46,14 @@ export class Tail implements Followable {
   async changed(_after: number, signal: AbortSignal): Promise<void> {
     if (this.arrived.length > 0) return;
     if (!this.fault) return this.growth.next(signal);
-    const { error } = this.fault;
-    if (!isPassing(error)) throw asEsdbError(error, 'EventStoreDB');
+    const { error, client } = this.fault;
+    const from = Math.max(this.delivered, this.checkpoint);
+    if (from > 0 && isRefusedPlace(error)) {
+      // A checkpoint is the server's own word for a place; what it does not stand by is no reason to give up.
+      if (this.checkpoint <= this.delivered) throw badPosition(from);
+      this.checkpoint = 0;
+    } else if (!isPassing(error)) throw asEsdbError(error, 'EventStoreDB');
+    if (isLasting(error)) this.connection.renew(client);
     await pause(backoffMs(++this.failures), signal);
     this.fault = undefined;
   }
@@ -61,31 +70,33 @@ export class Tail implements Followable {
       if (this.live === live && live.readableLength === 0) this.checkpoint = Number(commit);
     };
     const filter = { ...this.filter, checkpointInterval: CHECKPOINT_WINDOWS, checkpointReached };
-    const live = this.client.subscribeToAll({ fromPosition, filter: filter as Filter });
+    const { client } = this.connection;
+    const live = client.subscribeToAll({ fromPosition, filter: filter as Filter });
     this.live = live;
+    const fail = (error: unknown) => this.fail(error, client);
     live.on('data', (resolved: ResolvedEvent) => {
       if (this.live !== live) return;
       try {
         const event = this.recorded(resolved);
         // A server that begins with the event it was given, and not after it, must not make it come twice.
-        if (event.position <= this.delivered) return;
+        if (!event || event.position <= this.delivered) return;
         this.delivered = event.position;
         this.failures = 0;
         this.arrived.push(event);
       } catch (error) {
-        this.fail(error);
+        fail(error);
         return;
       }
       if (this.arrived.length >= BUFFERED_MAX) live.pause();
       this.growth.announce();
     });
-    live.on('error', (error) => this.live === live && this.fail(error));
-    live.on('end', () => this.live === live && this.fail(new db.UnavailableError({ message: 'It ended.' } as never)));
+    live.on('error', (error) => this.live === live && fail(error));
+    live.on('end', () => this.live === live && fail(new db.UnavailableError({ message: 'It ended.' } as never)));
   }
 
-  private fail(error: unknown): void {
+  private fail(error: unknown, client: EventStoreDBClient): void {
     this.drop();
-    this.fault = { error };
+    this.fault = { error, client };
     this.growth.announce();
   }
 

@@ -17,10 +17,11 @@ import {
   type Subscription,
   storeLimits,
 } from '../../kernel/index.js';
-import { checkShape, fits, repeatedOrConflict } from './append-rules.js';
+import { badPosition, checkShape, fits, repeatedOrConflict } from './append-rules.js';
 import { type Address, addressOf, shownAddress } from './eventstoredb-address.js';
-import { connect, disconnect, readAllFiltered } from './eventstoredb-client.js';
-import { asEsdbError, isPassing } from './eventstoredb-errors.js';
+import { Connection, readAllFiltered } from './eventstoredb-client.js';
+import { asEsdbError, deleted, isLasting, isPassing, isRefusedPlace, truncated } from './eventstoredb-errors.js';
+import { removedFrom } from './eventstoredb-removed.js';
 import { Tail } from './eventstoredb-tail.js';
 import { follow } from './follow.js';
 
@@ -49,7 +50,7 @@ export class EventStoreDbStore implements EventStore {
   private closed = false;
 
   private constructor(
-    private readonly client: EventStoreDBClient,
+    private readonly connection: Connection,
     private readonly address: Address,
     private readonly attemptsMax: number,
     private readonly headsMax: number,
@@ -66,7 +67,7 @@ export class EventStoreDbStore implements EventStore {
   static async open(url: string, options: EventStoreDbOptions = {}): Promise<EventStoreDbStore> {
     const address = addressOf(url);
     const { attemptsMax = ATTEMPTS_MAX, headsMax = HEADS_MAX } = options;
-    const store = new EventStoreDbStore(connect(address), address, attemptsMax, headsMax);
+    const store = new EventStoreDbStore(new Connection(address), address, attemptsMax, headsMax);
     try {
       await store.lastPosition();
     } catch (error) {
@@ -98,9 +99,11 @@ export class EventStoreDbStore implements EventStore {
     const direction = page.direction ?? 'forwards';
     const from = page.fromRevision;
     const fromRevision = from === undefined ? (direction === 'forwards' ? 'start' : 'end') : BigInt(Math.max(0, from));
-    const events = await this.reading(() =>
-      this.client.readStream(this.address.prefix + stream, { direction, fromRevision, maxCount }),
+    const known = this.inFlight.has(stream) ? undefined : this.heads.get(stream);
+    const { events } = await this.reading((client) =>
+      client.readStream(this.address.prefix + stream, { direction, fromRevision, maxCount }),
     );
+    this.assertWhole(stream, { ...page, limit: maxCount }, events, known);
     const newest = direction === 'forwards' ? events.at(-1) : events[0];
     if (newest) this.learn(stream, newest);
     return events;
@@ -108,14 +111,22 @@ export class EventStoreDbStore implements EventStore {
 
   async readAll(page: LogPage = {}): Promise<readonly RecordedEvent[]> {
     this.assertOpen();
-    const { after = 0 } = page;
+    const { after = 0, from = after, before } = page;
     const limit = Math.min(page.limit ?? storeLimits.pageEventsMax, storeLimits.pageEventsMax);
     if (limit === 0) return [];
-    // The server begins with the event at the position, which the caller has already.
-    const asked = { after, limit: after === 0 ? limit : limit + 1 };
-    const events = await this.reading(() => readAllFiltered(this.client, asked, this.filter));
-    for (const event of events) this.learn(event.stream, event);
-    return events.filter(({ position }) => position > after).slice(0, limit);
+    const passed = page.from === undefined ? after : 0;
+    const backwards = before !== undefined;
+    // The server begins with the event at the position, which the caller may have already.
+    let place = before ?? (from === 0 ? ('start' as const) : from);
+    for (let count = passed === 0 ? limit : limit + 1; ; count = limit + 1) {
+      const asked = { place, limit: count, backwards };
+      const { events, last } = await this.reading((client) => readAllFiltered(client, asked, this.filter), place);
+      for (const event of events) this.learn(event.stream, event);
+      const wanted = events.filter(({ position }) => position > passed).slice(0, limit);
+      // A page of nothing but the server's own notes is not the end.
+      if (wanted.length > 0 || last === undefined || last === place) return wanted;
+      place = last;
+    }
   }
 
   async head(stream: string): Promise<StreamHead | undefined> {
@@ -125,14 +136,13 @@ export class EventStoreDbStore implements EventStore {
 
   async lastPosition(): Promise<number> {
     this.assertOpen();
-    const end = { after: 0, limit: 1, backwards: true };
-    const [last] = await this.reading(() => readAllFiltered(this.client, end, this.filter));
+    const [last] = await this.readAll({ before: 'end', limit: 1 });
     return last?.position ?? 0;
   }
 
   subscribe(options: { after: number; batchSize?: number }, handler: BatchHandler): Subscription {
     this.assertOpen();
-    const tail = new Tail(this.client, this.filter, (resolved) => this.recorded(resolved), options.after);
+    const tail = new Tail(this.connection, this.filter, (resolved) => this.recorded(resolved), options.after);
     const subscription = follow(tail, options, handler);
     this.subscriptions.add(subscription);
     const over = () => {
@@ -143,12 +153,16 @@ export class EventStoreDbStore implements EventStore {
     return subscription;
   }
 
+  removed(): Promise<readonly AgonError[]> {
+    return this.persistently((client) => removedFrom(client, this.address));
+  }
+
   async close(): Promise<void> {
     if (this.closed) return;
     await Promise.all([...this.subscriptions].map((subscription) => subscription.stop()));
     this.closed = true;
     await Promise.allSettled([...this.inFlight.values()].flatMap((appends) => [...appends]));
-    await disconnect(this.client);
+    await this.connection.close();
   }
 
   /** The stream's head is not known, or not where the caller thinks: the server says what is true. */
@@ -201,45 +215,86 @@ export class EventStoreDbStore implements EventStore {
       return db.jsonEvent({ id: contentId(event), type: event.type, data: data as JSONType, metadata });
     });
     const expected = expectedRevision === NO_STREAM ? 'no_stream' : BigInt(expectedRevision);
-    const { nextExpectedRevision, position } = await this.persistently(() =>
-      this.client.appendToStream(this.address.prefix + stream, proposed, { expectedRevision: expected }),
+    const { nextExpectedRevision, position } = await this.persistently((client) =>
+      client.appendToStream(this.address.prefix + stream, proposed, { expectedRevision: expected }),
     );
     const revision = Number(nextExpectedRevision);
+    // A stream that was deleted is taken for a new one, and goes on at its old revision.
+    if (revision !== expectedRevision + events.length) {
+      const how = `what was to be revision ${expectedRevision + events.length} became revision ${revision}`;
+      throw deleted(stream, shownAddress(this.address.url), how);
+    }
     if (position) return { revision, position: Number(position.commit) };
     const [last] = await this.readStream(stream, { fromRevision: revision, limit: 1 });
     return { revision, position: last?.position ?? 0 };
   }
 
-  private reading(start: () => AsyncIterable<ResolvedEvent>): Promise<RecordedEvent[]> {
-    return this.persistently(async () => {
+  /** A stream has every revision from 0 on. What a server leaves out, somebody has had removed there. */
+  private assertWhole(
+    stream: string,
+    { fromRevision: from, direction, limit = 0 }: StreamPage,
+    events: readonly RecordedEvent[],
+    known: StreamHead | undefined,
+  ): void {
+    const backwards = direction === 'backwards';
+    const inOrder = backwards ? events.toReversed() : events;
+    const [first, last] = [inOrder[0], inOrder.at(-1)];
+    const address = shownAddress(this.address.url);
+    if (!first || !last) {
+      // One that it has never heard of may be new; one that it knows cannot have become shorter.
+      if (known && known.revision >= (backwards ? 0 : (from ?? 0))) {
+        throw deleted(stream, address, `it had ${known.revision + 1} events and has none`);
+      }
+      return;
+    }
+    const due = backwards ? Math.max(0, last.revision + 1 - limit) : Math.max(0, from ?? 0);
+    if (first.revision > due) throw truncated(stream, address, `revision ${due} is gone, ${first.revision} is there`);
+    if (last.revision - first.revision + 1 !== events.length) {
+      throw truncated(stream, address, `revisions between ${first.revision} and ${last.revision} are gone`);
+    }
+  }
+
+  private reading(start: (client: EventStoreDBClient) => AsyncIterable<ResolvedEvent>, place?: number | string) {
+    return this.persistently(async (client) => {
       const events: RecordedEvent[] = [];
-      for await (const resolved of start()) events.push(this.recorded(resolved));
-      return events;
+      let last: number | undefined;
+      for await (const resolved of start(client)) {
+        const event = this.recorded(resolved);
+        if (event) events.push(event);
+        last = positionOf(resolved);
+      }
+      return { events, last };
     }).catch((error: unknown) => {
-      if (isAgonError(error, 'STORE.NO_STREAM')) return [];
+      if (isAgonError(error, 'STORE.NO_STREAM')) return { events: [], last: undefined };
+      if (typeof place === 'number' && isRefusedPlace(error)) throw badPosition(place);
       throw error;
     });
   }
 
-  private async persistently<T>(call: () => Promise<T>): Promise<T> {
+  private async persistently<T>(call: (client: EventStoreDBClient) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
+      const { client } = this.connection;
       try {
-        return await call();
+        return await call(client);
       } catch (error) {
         if (this.closed) throw closed();
+        if (isLasting(error)) this.connection.renew(client);
         if (!isPassing(error) || attempt >= this.attemptsMax) throw asEsdbError(error, shownAddress(this.address.url));
         await sleep(Math.min(PAUSE_MS.max, PAUSE_MS.first * 2 ** (attempt - 1)));
       }
     }
   }
 
-  private recorded({ event, commitPosition }: ResolvedEvent): RecordedEvent {
-    const position = Number(event?.position?.commit ?? commitPosition ?? -1n);
+  private recorded(resolved: ResolvedEvent): RecordedEvent | undefined {
+    const { event } = resolved;
+    const position = positionOf(resolved);
     const { prefix } = this.address;
     if (!event?.streamId.startsWith(prefix) || !Number.isSafeInteger(position) || position < 1) {
       const message = `The server gave an event of ${event?.streamId ?? 'no stream'} without a position of its own. `;
       throw new AgonError('STORE.FAILED', `${message}EventStoreDB 22.10 or newer is needed.`);
     }
+    // The server's own note in a stream, which stands where the stream was deleted for good.
+    if (event.type.startsWith('$')) return undefined;
     const { streamId, revision, type, data, metadata } = event;
     const stream = streamId.slice(prefix.length);
     try {
@@ -261,5 +316,8 @@ export class EventStoreDbStore implements EventStore {
     if (this.closed) throw closed();
   }
 }
+
+const positionOf = ({ event, commitPosition }: ResolvedEvent) =>
+  Number(event?.position?.commit ?? commitPosition ?? -1n);
 
 const closed = () => new AgonError('STORE.CLOSED', 'The event store is closed.');

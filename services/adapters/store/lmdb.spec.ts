@@ -23,6 +23,7 @@ const openIn = async (folder: string) => {
 };
 
 storeContract('lmdb', {
+  counts: true,
   open: () => openIn(newFolder()),
   reopen: async (store) => {
     await store.close();

@@ -13,7 +13,7 @@ import {
   type Subscription,
   storeLimits,
 } from '../../kernel/index.js';
-import { checkShape, fits, repeatedOrConflict } from './append-rules.js';
+import { badPosition, checkShape, fits, repeatedOrConflict } from './append-rules.js';
 import { corrupt, countEvents, decodeBlock, encodeBlock } from './block.js';
 import { discardIndex, type LogEnvironment, openIndex, openLog } from './environments.js';
 import { follow, Growth } from './follow.js';
@@ -28,6 +28,7 @@ const PAGE_BYTES_MAX = 32 * 1024 * 1024;
 const DECODED_BLOCKS_MAX = 64;
 const HEADS_MAX = 200_000;
 const READER_POLL_MS = 100;
+const BACKWARDS_EVENTS_MAX = 1_024;
 
 interface Waiting {
   readonly events: readonly SealedEvent[];
@@ -132,9 +133,16 @@ export class LmdbEventStore implements EventStore {
 
   async readAll(page: LogPage = {}): Promise<readonly RecordedEvent[]> {
     this.assertOpen();
-    const after = page.after ?? 0;
     const limit = Math.min(page.limit ?? storeLimits.pageEventsMax, storeLimits.pageEventsMax);
     if (this.readOnly) this.durable = this.lastInLog();
+    if (page.before !== undefined) return this.backwards(page.before, limit);
+    // Every number up to the last is an event's here.
+    const after = page.from === undefined ? placeOf(page.after ?? 0) : Math.max(0, placeOf(page.from) - 1);
+    return this.page(after, limit);
+  }
+
+  /** Forwards from after a position; may hold less than was asked for. */
+  private page(after: number, limit: number): RecordedEvent[] {
     const end = Math.min(this.durable, after + limit);
     const events: RecordedEvent[] = [];
     if (after >= end) return events;
@@ -156,6 +164,16 @@ export class LmdbEventStore implements EventStore {
     } catch (error) {
       throw asStoreError(error);
     }
+  }
+
+  /** The page is read forwards, since blocks are, in as many parts as it takes. */
+  private backwards(before: number | 'end', limit: number): RecordedEvent[] {
+    const beyond = this.durable + 1;
+    const end = before === 'end' ? beyond : Math.min(beyond, placeOf(before));
+    const start = Math.max(0, end - 1 - Math.min(limit, BACKWARDS_EVENTS_MAX));
+    const events: RecordedEvent[] = [];
+    for (let at = start; at < end - 1; at = events.at(-1)?.position ?? end) events.push(...this.page(at, end - 1 - at));
+    return events.reverse();
   }
 
   async head(stream: string): Promise<StreamHead | undefined> {
@@ -334,6 +352,11 @@ function eventsOf(batch: readonly Waiting[]): SealedEvent[] {
   const all: SealedEvent[] = [];
   for (const { events } of batch) for (const event of events) all.push(event);
   return all;
+}
+
+function placeOf(position: number): number {
+  if (!Number.isSafeInteger(position) || position < 0) throw badPosition(position);
+  return position;
 }
 
 const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }).catch(() => {});

@@ -1,4 +1,5 @@
 import { MemoryEventStore } from './memory.js';
 import { storeContract } from './store.contract.js';
 
-storeContract('memory', { open: async () => new MemoryEventStore() });
+storeContract('memory', { counts: true, open: async () => new MemoryEventStore() });
+storeContract('memory with gaps', { open: async () => new MemoryEventStore({ gaps: true }) });

@@ -11,16 +11,30 @@ import {
   type Subscription,
   storeLimits,
 } from '../../kernel/index.js';
-import { checkShape, fits, repeatedOrConflict } from './append-rules.js';
+import { badPosition, checkShape, fits, repeatedOrConflict } from './append-rules.js';
 import { follow, Growth } from './follow.js';
+
+interface MemoryOptions {
+  /** Positions with gaps in between, as on a server where they are offsets of bytes; counted from 1 otherwise. */
+  readonly gaps?: boolean;
+}
+
+const COUNTED = { first: 1, step: 1 };
+/** Like those of a server whose events are of one size. */
+const OFFSETS = { first: 733, step: 115 };
 
 /** The log in memory, for tests and simulations: the same rules, nothing kept. */
 export class MemoryEventStore implements EventStore {
+  private readonly places: typeof COUNTED;
   private readonly log: RecordedEvent[] = [];
   private readonly streams = new Map<string, RecordedEvent[]>();
   private readonly growth = new Growth();
   private readonly subscriptions = new Set<Subscription>();
   private closed = false;
+
+  constructor({ gaps = false }: MemoryOptions = {}) {
+    this.places = gaps ? OFFSETS : COUNTED;
+  }
 
   async append(stream: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult> {
     this.assertOpen();
@@ -28,15 +42,16 @@ export class MemoryEventStore implements EventStore {
     const there = this.streams.get(stream) ?? [];
     const head = there.at(-1);
     if (!fits(head, expectedRevision, events)) {
-      const first = expectedRevision + 1;
-      return repeatedOrConflict(stream, expectedRevision, events, there.slice(first, first + events.length), head);
+      const next = expectedRevision + 1;
+      return repeatedOrConflict(stream, expectedRevision, events, there.slice(next, next + events.length), head);
     }
-    const recorded = events.map((event, i) => ({ ...event, position: this.log.length + 1 + i }));
+    const { first, step } = this.places;
+    const recorded = events.map((event, i) => ({ ...event, position: first + step * (this.log.length + i) }));
     this.log.push(...recorded);
     this.streams.set(stream, there);
     there.push(...recorded);
     this.growth.announce();
-    return { revision: expectedRevision + events.length, position: this.log.length };
+    return { revision: expectedRevision + events.length, position: this.last };
   }
 
   async readStream(stream: string, page: StreamPage = {}): Promise<readonly RecordedEvent[]> {
@@ -53,8 +68,14 @@ export class MemoryEventStore implements EventStore {
 
   async readAll(page: LogPage = {}): Promise<readonly RecordedEvent[]> {
     this.assertOpen();
-    const after = page.after ?? 0;
-    return this.log.slice(after, after + Math.min(page.limit ?? storeLimits.pageEventsMax, storeLimits.pageEventsMax));
+    const limit = Math.min(page.limit ?? storeLimits.pageEventsMax, storeLimits.pageEventsMax);
+    const { after = 0, from, before } = page;
+    if (before !== undefined) {
+      const end = before === 'end' ? this.log.length : this.indexOf(before);
+      return this.log.slice(Math.max(0, end - limit), end).reverse();
+    }
+    const start = from === undefined ? this.indexOf(after) + (after > 0 ? 1 : 0) : this.indexOf(from);
+    return this.log.slice(start, start + limit);
   }
 
   async head(stream: string): Promise<StreamHead | undefined> {
@@ -65,13 +86,13 @@ export class MemoryEventStore implements EventStore {
 
   async lastPosition(): Promise<number> {
     this.assertOpen();
-    return this.log.length;
+    return this.last;
   }
 
   subscribe(options: { after: number; batchSize?: number }, handler: BatchHandler): Subscription {
     this.assertOpen();
     const changed = (after: number, signal: AbortSignal) =>
-      this.log.length > after ? Promise.resolve() : this.growth.next(signal);
+      this.last > after ? Promise.resolve() : this.growth.next(signal);
     const subscription = follow({ readAll: (page) => this.readAll(page), changed }, options, handler);
     this.subscriptions.add(subscription);
     const over = () => void this.subscriptions.delete(subscription);
@@ -82,6 +103,19 @@ export class MemoryEventStore implements EventStore {
   async close(): Promise<void> {
     await Promise.all([...this.subscriptions].map((subscription) => subscription.stop()));
     this.closed = true;
+  }
+
+  private get last(): number {
+    return this.log.at(-1)?.position ?? 0;
+  }
+
+  /** Which event stands at this position, counted from 0; the first one at 0, and beyond the end the next one to come. */
+  private indexOf(position: number): number {
+    if (position === 0) return 0;
+    if (position > this.last) return this.log.length;
+    const index = (position - this.places.first) / this.places.step;
+    if (!Number.isSafeInteger(index) || index < 0) throw badPosition(position);
+    return index;
   }
 
   private assertOpen(): void {

@@ -5,6 +5,7 @@ import {
   EMPTY_HEAD,
   type EventStore,
   GENESIS_HASH,
+  type LogPage,
   NO_STREAM,
   recomputeHash,
   type SealedEvent,
@@ -17,6 +18,8 @@ import { subscriptionContract } from './subscription.contract.js';
 interface StoreUnderTest {
   /** A new, empty store. */
   open(): Promise<EventStore>;
+  /** Its positions are counted, from 1; those of other stores grow, and have gaps. */
+  readonly counts?: boolean;
   /** Closes the store and opens the same log again; left out by stores that keep nothing. */
   reopen?(store: EventStore): Promise<EventStore>;
 }
@@ -24,7 +27,7 @@ interface StoreUnderTest {
 const refusal = (code: string) => expect.objectContaining({ name: 'AgonError', code });
 
 /** What every event store promises, whatever it is built on. */
-export function storeContract(name: string, { open, reopen }: StoreUnderTest): void {
+export function storeContract(name: string, { open, reopen, counts = false }: StoreUnderTest): void {
   describe(`${name}: an event store`, () => {
     let store: EventStore;
     beforeEach(async () => {
@@ -37,15 +40,22 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
       await store.append(stream, NO_STREAM, events);
       return events;
     };
+    /** The log as it is read, and so where its events stand. */
+    const log = () => store.readAll();
+    const placeOf = async (nth: number) => (await log())[nth - 1]?.position;
+    const size = async () => (await log()).length;
     const isEmpty = async () => (await store.lastPosition()) === 0 && (await store.readAll()).length === 0;
 
     describe('append', () => {
       it('returns the envelopes as they were written, with their positions', async () => {
         const events = chain('note-a', 3);
-        await expect(store.append('note-a', NO_STREAM, events)).resolves.toEqual({ revision: 2, position: 3 });
-        const recorded = events.map((event, i) => ({ ...event, position: i + 1 }));
+        const result = await store.append('note-a', NO_STREAM, events);
+        expect(result).toEqual({ revision: 2, position: await placeOf(3) });
+        const positions = (await log()).map(({ position }) => position);
+        const recorded = events.map((event, i) => ({ ...event, position: positions[i] }));
         expect(await store.readStream('note-a')).toEqual(recorded);
         expect(await store.readAll()).toEqual(recorded);
+        expect(await store.lastPosition()).toBe(result.position);
       });
 
       it('tells the head of a stream, and of an unknown one that there is none', async () => {
@@ -67,7 +77,7 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
             details: { stream: 'note-a', expectedRevision, actualRevision: 1 },
           });
         }
-        expect(await store.lastPosition()).toBe(2);
+        expect(await size()).toBe(2);
       });
 
       it('lets exactly one of 50 concurrent appends at one revision win', async () => {
@@ -83,17 +93,19 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
         const streams = Array.from({ length: 40 }, (_, i) => `note-${i}`);
         await Promise.all(streams.map((stream, i) => store.append(stream, NO_STREAM, chain(stream, 1 + (i % 7)))));
         for (const stream of streams) {
-          const positions = (await store.readStream(stream)).map((event) => event.position);
-          expect(positions).toEqual(positions.map((_, i) => (positions[0] ?? 0) + i));
+          const places = (await log()).flatMap((event, i) => (event.stream === stream ? [i] : []));
+          expect(places).toEqual(places.map((_, i) => (places[0] ?? 0) + i));
         }
       });
 
-      it('hands out dense, increasing positions over many streams', async () => {
+      it('hands out increasing positions over many streams', async () => {
         const streams = Array.from({ length: 500 }, (_, i) => `note-${i}`);
         const results = await Promise.all(streams.map((stream) => store.append(stream, NO_STREAM, chain(stream, 2))));
         expect(new Set(results.map((result) => result.position)).size).toBe(500);
-        const log = await store.readAll();
-        expect(log.map((event) => event.position)).toEqual(Array.from({ length: 1000 }, (_, i) => i + 1));
+        const positions = (await log()).map((event) => event.position);
+        expect(positions).toHaveLength(1_000);
+        expect(positions).toEqual([...new Set(positions)].sort((a, b) => a - b));
+        if (counts) expect(positions.at(-1)).toBe(1_000);
         for (const stream of streams) expect(await store.readStream(stream)).toHaveLength(2);
       });
     });
@@ -105,7 +117,7 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
         await store.append('note-a', 2, chain('note-a', 1, { after: headAfter(events) }));
         expect(await store.append('note-a', NO_STREAM, events)).toEqual(first);
         expect(await store.append('note-a', 0, events.slice(1))).toEqual(first);
-        expect(await store.lastPosition()).toBe(4);
+        expect(await size()).toBe(4);
       });
 
       it('acknowledges it once even while the first is still in flight', async () => {
@@ -115,7 +127,7 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
           store.append('note-a', NO_STREAM, events),
         ]);
         expect(both[1]).toEqual(both[0]);
-        expect(await store.lastPosition()).toBe(2);
+        expect(await size()).toBe(2);
       });
 
       it('is a conflict when only a part is already there', async () => {
@@ -123,7 +135,7 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
         await store.append('note-a', NO_STREAM, events.slice(0, 2));
         await expect(store.append('note-a', NO_STREAM, events)).rejects.toEqual(refusal('STORE.REVISION_CONFLICT'));
         await expect(store.append('note-a', 0, events.slice(1))).rejects.toEqual(refusal('STORE.REVISION_CONFLICT'));
-        expect(await store.lastPosition()).toBe(2);
+        expect(await size()).toBe(2);
       });
 
       it('is a conflict when the event has the same id and other content', async () => {
@@ -173,7 +185,8 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
 
       it('and the stream goes on as if nothing had been asked', async () => {
         await expect(store.append('note-a', NO_STREAM, [second])).rejects.toEqual(refusal('STORE.BROKEN_CHAIN'));
-        await expect(store.append('note-a', NO_STREAM, good)).resolves.toEqual({ revision: 1, position: 2 });
+        await expect(store.append('note-a', NO_STREAM, good)).resolves.toMatchObject({ revision: 1 });
+        expect(await size()).toBe(2);
       });
     });
 
@@ -212,25 +225,57 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
     });
 
     describe('reading the log', () => {
-      it('pages by position without a gap or an overlap, whatever the page size', async () => {
+      beforeEach(async () => {
         for (let i = 0; i < 30; i++) await write(`note-${i}`, 1 + (i % 4));
-        const total = await store.lastPosition();
+      });
+      const inPages = async (limit: number, first: LogPage, next: (last: number) => LogPage) => {
+        const seen: number[] = [];
+        for (let page = first; ; page = next(seen.at(-1) as number)) {
+          const events = await store.readAll({ ...page, limit });
+          if (events.length === 0) return seen;
+          expect(events.length).toBeLessThanOrEqual(limit);
+          seen.push(...events.map((event) => event.position));
+        }
+      };
+
+      it('pages by position without a gap or an overlap, whatever the page size', async () => {
+        const positions = (await log()).map((event) => event.position);
         for (const limit of [1, 3, 7, 1000]) {
-          const seen: number[] = [];
-          for (let after = 0; ; after = seen.at(-1) ?? 0) {
-            const page = await store.readAll({ after, limit });
-            if (page.length === 0) break;
-            expect(page.length).toBeLessThanOrEqual(limit);
-            seen.push(...page.map((event) => event.position));
-          }
-          expect(seen).toEqual(Array.from({ length: total }, (_, i) => i + 1));
+          expect(await inPages(limit, {}, (after) => ({ after }))).toEqual(positions);
+          expect(await inPages(limit, { before: 'end' }, (before) => ({ before }))).toEqual(positions.toReversed());
         }
       });
 
+      it('begins after the position of any event, with it, or before it', async () => {
+        const all = await log();
+        for (const [i, { position }] of all.entries()) {
+          expect(await store.readAll({ after: position, limit: 2 })).toEqual(all.slice(i + 1, i + 3));
+          expect(await store.readAll({ from: position, limit: 2 })).toEqual(all.slice(i, i + 2));
+          const before = all.slice(Math.max(0, i - 2), i).toReversed();
+          expect(await store.readAll({ before: position, limit: 2 })).toEqual(before);
+        }
+        expect(await store.readAll({ from: 0, limit: 1 })).toEqual(all.slice(0, 1));
+      });
+
       it('is empty at and beyond the end', async () => {
-        await write('note-a', 2);
-        expect(await store.readAll({ after: 2 })).toEqual([]);
-        expect(await store.readAll({ after: 99 })).toEqual([]);
+        const last = await store.lastPosition();
+        expect(await store.readAll({ after: last })).toEqual([]);
+        for (const page of [{ after: 2 ** 50 }, { from: 2 ** 50 }]) expect(await store.readAll(page)).toEqual([]);
+      });
+
+      // Where positions are counted, every whole number up to the last is an event's.
+      if (counts) return;
+      it('refuses a position that no event has, for pages and for followers', async () => {
+        for (const { position } of await log()) {
+          const places = [{ after: position - 1 }, { from: position - 1 }, { from: position + 1 }];
+          const beyond = (await store.lastPosition()) < position + 1;
+          for (const place of beyond ? places.slice(0, 2) : places) {
+            await expect(store.readAll({ ...place, limit: 1 })).rejects.toEqual(refusal('STORE.BAD_POSITION'));
+          }
+        }
+        const [, second] = await log();
+        const lost = store.subscribe({ after: (second?.position ?? 0) - 1 }, async () => {});
+        await expect(lost.done).rejects.toEqual(refusal('STORE.BAD_POSITION'));
       });
     });
 
@@ -304,7 +349,7 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
       );
     });
 
-    subscriptionContract(() => store);
+    subscriptionContract(() => store, counts);
 
     describe('closing', () => {
       it.each<[string, (closed: EventStore) => Promise<unknown>]>([
@@ -341,11 +386,11 @@ export function storeContract(name: string, { open, reopen }: StoreUnderTest): v
         expect(await store.head('note-a')).toEqual(headAfter(events));
         expect(await store.head('note-c')).toBeUndefined();
         const more = chain('note-a', 2, { after: headAfter(events) });
-        await expect(store.append('note-a', 2, more)).resolves.toEqual({ revision: 4, position: 7 });
-        await expect(store.append('note-a', NO_STREAM, events)).resolves.toEqual({ revision: 2, position: 3 });
-        await expect(store.append('note-c', EMPTY_HEAD.revision, chain('note-c', 1))).resolves.toMatchObject({
-          position: 8,
-        });
+        const [third, continued] = [before[2]?.position, await store.append('note-a', 2, more)];
+        expect(continued).toEqual({ revision: 4, position: await placeOf(7) });
+        expect(await store.append('note-a', NO_STREAM, events)).toEqual({ revision: 2, position: third });
+        const begun = await store.append('note-c', EMPTY_HEAD.revision, chain('note-c', 1));
+        expect(begun.position).toBe(await placeOf(8));
       });
     }
   });

@@ -26,10 +26,8 @@ export function stalling(times = 3, stall: () => Promise<unknown> = () => sleep(
   };
 }
 
-const upTo = (last: number, after = 0) => Array.from({ length: last - after }, (_, i) => after + i + 1);
-
 /** What following a log promises: every event once, in order, with no gap where catching up turns into living. */
-export function subscriptionContract(current: () => EventStore): void {
+export function subscriptionContract(current: () => EventStore, counts: boolean): void {
   describe('a subscription', () => {
     const collect = (after: number, batchSize?: number) => {
       const seen: RecordedEvent[] = [];
@@ -44,13 +42,24 @@ export function subscriptionContract(current: () => EventStore): void {
     const fill = async (stream: string, count: number) => {
       await current().append(stream, NO_STREAM, chain(stream, count));
     };
+    /** The whole log's positions, from the nth event on. */
+    const placesAfter = async (nth = 0) => {
+      const places: number[] = [];
+      for (let after = 0; ; after = places.at(-1) as number) {
+        const page = await current().readAll({ after });
+        if (page.length === 0) return places.slice(nth);
+        places.push(...page.map(({ position }) => position));
+      }
+    };
+    const placeOf = async (nth: number) => (nth === 0 ? 0 : ((await placesAfter())[nth - 1] ?? 0));
 
     it.each([
       ['from the beginning', 0],
       ['from the middle', 57],
       ['from the end', 120],
-    ])('%s has no gap and no duplicate while hundreds of appends run', async (_what, after) => {
+    ])('%s has no gap and no duplicate while hundreds of appends run', async (_what, nth) => {
       for (let i = 0; i < 40; i++) await fill(`note-${i}`, 3);
+      const after = await placeOf(nth);
       const follower = collect(after, 16);
       const writers = Array.from({ length: 25 }, async (_, writer) => {
         const stream = `live-${writer}`;
@@ -61,18 +70,20 @@ export function subscriptionContract(current: () => EventStore): void {
         }
       });
       await Promise.all(writers);
-      await until(() => follower.positions().at(-1) === 420);
+      await until(() => follower.seen.length >= 420 - nth);
       await follower.subscription.stop();
-      expect(follower.positions()).toEqual(upTo(420, after));
+      expect(follower.positions()).toEqual(await placesAfter(nth));
       expect(follower.seen).toEqual(await current().readAll({ after }));
     });
 
     it('serves several followers at their own pace', async () => {
-      const followers = [collect(0, 1), collect(0, 7), collect(10)];
-      for (let i = 0; i < 30; i++) await fill(`note-${i}`, 2);
-      await until(() => followers.every((follower) => follower.positions().at(-1) === 60));
+      for (let i = 0; i < 5; i++) await fill(`early-${i}`, 2);
+      const followers = [collect(0, 1), collect(0, 7), collect(await placeOf(10))];
+      for (let i = 0; i < 25; i++) await fill(`note-${i}`, 2);
+      await until(() => followers.every((follower, i) => follower.seen.length >= (i === 2 ? 50 : 60)));
       await Promise.all(followers.map((follower) => follower.subscription.stop()));
-      expect(followers.map((follower) => follower.positions())).toEqual([upTo(60), upTo(60), upTo(60, 10)]);
+      const all = await placesAfter();
+      expect(followers.map((follower) => follower.positions())).toEqual([all, all, all.slice(10)]);
     });
 
     it.each([1, 256, 700, 2_048])(
@@ -85,20 +96,11 @@ export function subscriptionContract(current: () => EventStore): void {
           seen.push(...events.map(({ position }) => position));
           await stall(seen.length);
         });
-        await until(() => seen.at(-1) === MANY);
+        await until(() => seen.length >= MANY);
         await subscription.stop();
-        expect(seen).toEqual(upTo(MANY));
+        expect(seen).toEqual(await placesAfter());
       },
     );
-
-    it('waits beyond the end for what is not there yet', async () => {
-      await fill('note-a', 2);
-      const follower = collect(4);
-      await fill('note-b', 4);
-      await until(() => follower.seen.length === 2);
-      await follower.subscription.stop();
-      expect(follower.positions()).toEqual([5, 6]);
-    });
 
     it('really stops: whatever comes later reaches only the others', async () => {
       await fill('note-a', 3);
@@ -109,7 +111,7 @@ export function subscriptionContract(current: () => EventStore): void {
       await fill('note-b', 5);
       await until(() => going.seen.length === 8);
       await going.subscription.stop();
-      expect(stopped.positions()).toEqual([1, 2, 3]);
+      expect(stopped.positions()).toEqual((await placesAfter()).slice(0, 3));
     });
 
     it('finishes the batch in hand before it stops', async () => {
@@ -130,11 +132,11 @@ export function subscriptionContract(current: () => EventStore): void {
       await fill('note-a', 4);
       const seen: number[] = [];
       const subscription = current().subscribe({ after: 0, batchSize: 1 }, async ([event]) => {
-        seen.push(event?.position ?? 0);
-        if (event?.position === 2) throw new AgonError('TEST.FAILED', 'The second one fails.');
+        seen.push(event?.revision ?? -1);
+        if (event?.revision === 1) throw new AgonError('TEST.FAILED', 'The second one fails.');
       });
       await expect(subscription.done).rejects.toMatchObject({ code: 'TEST.FAILED' });
-      expect(seen).toEqual([1, 2]);
+      expect(seen).toEqual([0, 1]);
     });
 
     it('shows an event only once it can be read', async () => {
@@ -153,6 +155,17 @@ export function subscriptionContract(current: () => EventStore): void {
       }
       await subscription.stop();
       expect(unread).toEqual([]);
+    });
+
+    // Elsewhere nobody can say what will be the position of an event.
+    if (!counts) return;
+    it('waits beyond the end for what is not there yet', async () => {
+      await fill('note-a', 2);
+      const follower = collect(4);
+      await fill('note-b', 4);
+      await until(() => follower.seen.length === 2);
+      await follower.subscription.stop();
+      expect(follower.positions()).toEqual([5, 6]);
     });
   });
 }
