@@ -163,6 +163,8 @@ const NOTHING: Mark = { position: 0, generation: '' };
 /** Keeps the boards in step with the rows: every commit in order, and everything when a build was swapped in. */
 export class HotFeed {
   private queue: Promise<unknown> = Promise.resolve();
+  /** Where the rows stood when the boards were last compared with them. */
+  private compared = NOTHING;
 
   constructor(
     private readonly boards: HotBoards,
@@ -196,12 +198,17 @@ export class HotFeed {
   }
 
   /**
-   * Looks whether the boards show the rows that serve: another process may have swapped a build in. Their position is no
-   * matter here, since what is under way would always be found missing.
+   * Looks whether the boards show the rows that serve: another process may have swapped a build in, and a change may never
+   * have come here, when the answer to its COMMIT was lost for instance. Where rows stand now, boards need not stand yet,
+   * since changes may be under way; where rows stood at the last look, they have to by this one.
    */
   compare(): void {
     this.after(async () => {
-      if ((await this.boards.mark())?.generation !== (await this.served()).generation) await this.refill();
+      const [rows, boards] = [await this.served(), await this.boards.mark()];
+      const { compared } = this;
+      this.compared = rows;
+      const missed = compared.generation === rows.generation && (boards?.position ?? 0) < compared.position;
+      if (boards?.generation !== rows.generation || missed) await this.refill();
     });
   }
 
