@@ -347,6 +347,10 @@ class ProjectionCheckpoints implements Checkpoints {
   }
 
   async load(group: string): Promise<number> {
+    return (await this.byGroup.get(group)?.begin()) ?? 0;
+  }
+
+  async saved(group: string): Promise<number> {
     return (await this.byGroup.get(group)?.checkpoint()) ?? 0;
   }
 

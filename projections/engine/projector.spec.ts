@@ -199,6 +199,23 @@ describe('a projector', () => {
     expect(await sink.rows(balances)).toEqual(await (await projected([history])).rows(balances));
   });
 
+  it('sends the bus back also when the rows went back before its first batch', async () => {
+    const view = views.find(({ name }) => name === 'balances')!;
+    const [first, second, third] = [history.slice(0, 40), history.slice(40, 80), history.slice(80)];
+    const sink = new MemorySink();
+    await new Projector(view, sink, upcast).project([...first, ...second]);
+    const projector = new Projector(view, sink, upcast);
+    expect(await projector.begin()).toBe(second.at(-1)?.position);
+    // Put back from a backup, while a build that was given up made the projector look again.
+    await sink.reset(view);
+    await new Projector(view, sink, upcast).project(first);
+    await projector.exclusively(async () => {});
+    await expect(projector.follow(third)).rejects.toMatchObject({ code: 'CHECKPOINT.MOVED' });
+    expect(await projector.begin()).toBe(first.at(-1)?.position);
+    await projector.follow([...second, ...third]);
+    expect(await sink.rows(balances)).toEqual(await (await projected([history])).rows(balances));
+  });
+
   it('goes on from its checkpoint', async () => {
     const sink = await projected([history.slice(0, 100)]);
     for (const view of views) await new Projector(view, sink, upcast).project(history);

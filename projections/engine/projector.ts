@@ -38,7 +38,7 @@ export class Projector {
   private queue: Promise<unknown> = Promise.resolve();
   private readonly types: ReadonlySet<string>;
   private readonly rows = new WorkingSet();
-  /** Where the last batch of the bus ended. */
+  /** Where the last batch of the bus ended, or where the bus was told to begin. */
   private heard: number | undefined;
   private folding: PendingEvents | undefined;
   /** The commit under way, while what comes next is being folded, and where it will have come to. */
@@ -62,6 +62,20 @@ export class Projector {
       this.position = standing?.position ?? 0;
     }
     return this.position;
+  }
+
+  /** Where the bus is to begin; what `follow` is given next comes after it. */
+  async begin(): Promise<number> {
+    this.heard = await this.checkpoint();
+    return this.heard;
+  }
+
+  /** Asks the sink anew how far it is: a database that came back from a crash may have lost what it had confirmed. */
+  reload(): Promise<number> {
+    return this.alone(() => {
+      this.forget();
+      return this.checkpoint();
+    });
   }
 
   /** Takes in all events up to the last of these, which may repeat and need not be sorted. */
