@@ -51,6 +51,8 @@ export interface ClusterOptions {
   readonly runnerKey?: string;
   /** A second relay that stands by for the first. */
   readonly standby?: boolean;
+  /** More processes besides: a name, which of Agon's it is, and its own settings. */
+  readonly more?: readonly (readonly [name: string, process: string, settings: Record<string, string>])[];
   /** More settings for all processes. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly onStep?: (step: string) => void;
@@ -226,6 +228,7 @@ async function launch(
     ...(chdb ? [['analytics', 'analytics', analytics] as const] : []),
     ['runner', 'runner', { AGON_ARENA: grpc, AGON_CELLS: `${cells}`, AGON_DATA: join(folder, 'runner') }],
     ['gateway', 'gateway', { AGON_PORT: `${gatewayPort}`, AGON_CELLS: '1', ...charts }],
+    ...(options.more ?? []),
   ];
   mkdirSync(join(folder, 'runner'), { recursive: true });
   if (options.runnerKey) copyFileSync(options.runnerKey, folderLayout(join(folder, 'runner')).runnerKey);
