@@ -17,6 +17,7 @@ class SharedSink extends MemorySink {
   resets = 0;
   swaps = 0;
   refusing: AgonError | undefined;
+  answering = true;
 
   override async reset(view: View): Promise<void> {
     this.resets += 1;
@@ -27,6 +28,7 @@ class SharedSink extends MemorySink {
     if (this.refusing) throw this.refusing;
     await super.swap(view);
     this.swaps += 1;
+    if (!this.answering) throw new Error('Connection terminated unexpectedly');
   }
 }
 
@@ -162,6 +164,20 @@ describe('several processes that keep one view', () => {
     await expect.poll(status).toBeNull();
     expect((await sink.serving(balancesView))?.generation).not.toBe(generation);
     expect(sink.swaps).toBe(2);
+  });
+
+  it('tell of a build that serves though nobody heard of its swap, also when the log goes no further', async () => {
+    const swapped: string[] = [];
+    const one = processOf(balancesView, { onSwapped: ({ name }) => swapped.push(name) });
+    await one.start();
+    await caughtUp(balancesView);
+    const { generation } = (await sink.serving(balancesView))!;
+    swapped.length = 0;
+    sink.answering = false;
+    await one.rebuild(balancesView.name);
+    expect((await sink.serving(balancesView))?.generation).not.toBe(generation);
+    expect(failures).toEqual(['Error: Connection terminated unexpectedly']);
+    expect(swapped).toEqual([balancesView.name]);
   });
 
   it('leave to newer code what it asked for', async () => {

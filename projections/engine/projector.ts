@@ -1,5 +1,5 @@
 import { AgonError, asAgonError, isAgonError, type RecordedEvent, type Upcaster } from '../../services/kernel/index.js';
-import { assertOwnRules, type BuriedEvent, type Sink } from './sink.js';
+import { assertOwnRules, type BuriedEvent, type Mark, type Sink } from './sink.js';
 import { type AnyTable, keyText, type RowKey, type RowRef } from './table.js';
 import { type ChangeSet, type Sweep, type View, WorkingSet } from './view.js';
 
@@ -34,6 +34,8 @@ export class Projector {
   private position: number | undefined;
   /** Of the rows in hand; undefined before there are any. */
   private generation: string | undefined;
+  /** What the sink last said of itself, also when that may no longer be so. */
+  private confirmed: Mark | undefined;
   private buried = 0;
   private queue: Promise<unknown> = Promise.resolve();
   private readonly types: ReadonlySet<string>;
@@ -49,6 +51,8 @@ export class Projector {
     private readonly sink: Sink,
     private readonly upcast: Upcaster,
     private readonly onCommitted: (report: CommitReport) => void = () => {},
+    /** The rows are other ones than it last knew of, and no report tells how: the answer to a commit was lost, say. */
+    private readonly onMoved: () => void = () => {},
   ) {
     this.types = new Set(view.types);
   }
@@ -60,6 +64,10 @@ export class Projector {
       this.buried = (await this.sink.letters(this.view)).length;
       this.generation = standing?.generation;
       this.position = standing?.position ?? 0;
+      const { confirmed } = this;
+      this.confirmed = standing ?? { position: 0, generation: '' };
+      const { position, generation } = this.confirmed;
+      if (confirmed && (confirmed.position !== position || confirmed.generation !== generation)) this.onMoved();
     }
     return this.position;
   }
@@ -120,7 +128,10 @@ export class Projector {
     return this.alone(async () => {
       await this.voidIfItFails(() => this.written());
       try {
-        return await work();
+        const done = await work();
+        // Whoever has done it knows what has become of the rows.
+        this.confirmed = undefined;
+        return done;
       } finally {
         this.forget();
       }
@@ -361,6 +372,7 @@ export class Projector {
     const { changes, added, removed, release } = taken;
     this.position = to;
     this.generation = generation;
+    this.confirmed = { position: to, generation };
     this.buried += letters.length;
     release();
     this.onCommitted({ view, from, to, generation, events, changes, added, removed, letters });

@@ -140,7 +140,13 @@ describe('the feed of hot boards', () => {
       }
     }
     const [sink, boards] = [new CutOffSink(), new MemoryBoards()];
-    const feed = new HotFeed(boards, leaderboardsView, sink);
+    let told: number | undefined;
+    const onMoved = () => {
+      void boards.mark().then((mark) => {
+        told = mark?.position;
+      });
+    };
+    const feed = new HotFeed(boards, leaderboardsView, sink, undefined, onMoved);
     await feed.start();
     const projector = new Projector(leaderboardsView, sink, upcast, feed.committed);
     const look = async () => {
@@ -161,6 +167,8 @@ describe('the feed of hot boards', () => {
     expect(rows).toEqual(await rebuiltRows(log));
     for (const row of rows) expect(await boards.rankOf(row, row.agentId)).toMatchObject({ rating: row.rating });
     expect(await boards.mark()).toMatchObject({ position: log.at(-1)?.position });
+    // Whoever keeps answers that were made of boards hears of it when they have moved, and not before.
+    expect(told).toBe(log.at(-1)?.position);
   });
 
   it('lets a change be under way, and fills nothing for it', async () => {

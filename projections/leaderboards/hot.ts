@@ -171,6 +171,8 @@ export class HotFeed {
     private readonly view: View,
     private readonly sink: RebuildingSink,
     private readonly onError: (error: unknown) => void = () => {},
+    /** The boards have moved: what was made of them before is of no use, also if the rows had moved already. */
+    private readonly onMoved: () => void = () => {},
   ) {}
 
   /** Fills the boards from the rows, unless they stand where the rows stand. */
@@ -220,7 +222,7 @@ export class HotFeed {
   /** What could not be taken in once, or was by somebody who died before, is found missing by the next change. */
   private async take(to: Mark, change: HotChange, from: number): Promise<void> {
     try {
-      await this.boards.apply(to, change, from);
+      if (await this.boards.apply(to, change, from)) this.onMoved();
     } catch (error) {
       if (!isAgonError(error, 'BOARDS.BEHIND')) throw error;
       await this.refill();
@@ -236,6 +238,7 @@ export class HotFeed {
     for (;;) {
       const at = await this.served();
       await this.boards.fill(at, await this.sink.rows(ratings));
+      this.onMoved();
       // Rows that took the place of those in the meantime are others, whatever their position.
       if ((await this.served()).generation === at.generation) return;
     }
