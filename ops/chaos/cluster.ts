@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../projections/sinks/database.js';
 import { PostgresSink } from '../../projections/sinks/postgres.js';
 import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js';
+import type { EventStore } from '../../services/kernel/index.js';
 import { startCluster } from '../engines/cluster.js';
 import { urlOfRunning } from '../engines/postgres.js';
 import { withFolder } from '../harness/folders.js';
@@ -111,13 +112,9 @@ async function runSeed(seed: number, scene: Scene) {
   tell('all is back');
   await settled(scene).catch(note('Lag does not return to zero'));
   tell('all is taken in');
-  const store = await EventStoreDbStore.open(running.settings.AGON_STORE ?? '');
-  try {
-    const redisUrl = running.settings.REDIS_URL ?? '';
-    failures.push(...(await faultsOf({ ...scene, store, redisUrl }, season.receipts)));
-  } finally {
-    await store.close();
-  }
+  const redisUrl = running.settings.REDIS_URL ?? '';
+  const look = (store: EventStore) => faultsOf({ ...scene, store, redisUrl }, season.receipts);
+  failures.push(...(await withLog(scene, look).catch((error: unknown) => [`Nobody can look: ${error}`])));
   const { receipts, matchIds, retries } = season;
   tellStep(`seed ${seed}: ${done.join('; ')}; ${since()} ${matchIds.length} matches, ${retries} retries`);
   return { killed, acknowledged: receipts.length, matches: matchIds.length, retries, failures };
@@ -139,22 +136,26 @@ async function strike(target: Target, seed: number, season: Season, tell: (what:
 }
 
 /** Until every process is ready, everything is taken in by whoever keeps it, and no build is under way. */
-async function settled({ cluster: running, sink }: Scene): Promise<void> {
-  const store = await EventStoreDbStore.open(running.settings.AGON_STORE ?? '');
-  try {
-    const behind = async () => {
-      const left = lagOf(await running.status());
-      if (left.length > 0) return left;
-      return rowLagOf(sink, running.settings.REDIS_URL ?? '', await store.lastPosition());
-    };
-    // What is away for a moment cannot be asked.
-    const asked = () => behind().catch((error: unknown) => [`${error}`]);
-    const endMs = performance.now() + SETTLE_MS;
-    for (let left = await asked(); left.length > 0; left = await asked()) {
-      if (performance.now() > endMs) throw new Error(left.join('; '));
-      await sleep(BEAT_MS);
-    }
-  } finally {
-    await store.close();
+async function settled(scene: Scene): Promise<void> {
+  const { cluster: running, sink } = scene;
+  const behind = async () => {
+    const left = lagOf(await running.status());
+    if (left.length > 0) return left;
+    return withLog(scene, async (store) =>
+      rowLagOf(sink, running.settings.REDIS_URL ?? '', await store.lastPosition()),
+    );
+  };
+  // What is away for a moment cannot be asked.
+  const asked = () => behind().catch((error: unknown) => [`${error}`]);
+  const endMs = performance.now() + SETTLE_MS;
+  for (let left = await asked(); left.length > 0; left = await asked()) {
+    if (performance.now() > endMs) throw new Error(left.join('; '));
+    await sleep(BEAT_MS);
   }
+}
+
+/** By a connection of its own: the log's process may have been killed since the last one. */
+async function withLog<T>({ cluster: running }: Scene, use: (store: EventStore) => Promise<T>): Promise<T> {
+  const store = await EventStoreDbStore.open(running.settings.AGON_STORE ?? '');
+  return use(store).finally(() => store.close());
 }
