@@ -20,7 +20,8 @@ import { between, seededRandom } from './workload.js';
 const OWNERS = 8;
 const ROUNDS = 3;
 const LEASE_MS = 3_000;
-const SETTLE_MS = 240_000;
+/** What is over by itself is no fault: on a busy machine Kafka was seen without a controller for five minutes. */
+const SETTLE_MS = 600_000;
 const BEAT_MS = 250;
 /** What a season is told in the end, so that blows fall wherever it is, however fast the machine. */
 const RECEIPTS = 3 * OWNERS + (ROUNDS * OWNERS) / 2;
