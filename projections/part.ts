@@ -1,3 +1,4 @@
+import type { Rows } from '../services/runtime/engines.js';
 import { ages, keptFor } from '../services/runtime/gauges.js';
 import type { Host } from '../services/runtime/host.js';
 import { bounded } from '../services/runtime/metrics.js';
@@ -32,7 +33,7 @@ export const projections = definePart({
       host.telemetry(),
     ]);
     const sink = new PostgresSink(database);
-    const hot = own.includes(leaderboardsView) ? await startBoards(host, sink) : undefined;
+    const hot = own.includes(leaderboardsView) ? await startBoards(host, sink, rows) : undefined;
     const value = new Projections({
       views: own,
       sink,
@@ -63,9 +64,10 @@ export const projections = definePart({
   },
 });
 
-async function startBoards({ engines, log }: Host, sink: PostgresSink) {
+async function startBoards({ engines, log }: Host, sink: PostgresSink, rows: Rows) {
   const onError = (err: unknown) => log.warn({ err }, 'the hot boards fell behind');
-  const feed = new HotFeed(await engines.boards(), leaderboardsView, sink, onError);
+  const onMoved = () => rows.changed(leaderboardsView.name);
+  const feed = new HotFeed(await engines.boards(), leaderboardsView, sink, onError, onMoved);
   await feed.start();
   const look = async () => {
     feed.compare();

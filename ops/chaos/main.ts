@@ -24,6 +24,7 @@ const runs = [
 
 interface Options {
   readonly seeds: number;
+  readonly from: number;
   readonly seed?: number;
   readonly json: boolean;
   readonly drain?: number;
@@ -35,11 +36,12 @@ for (const [run, next] of runs) {
   const command = program
     .command(run.name)
     .description(`${run.about}: ${run.holds}${next ? `; then ${next.about}` : ''}`)
-    .option('--seeds <n>', 'how many seeds, from 1 on', wholeNumber(1), 20)
+    .option('--seeds <n>', 'how many seeds', wholeNumber(1), 20)
+    .option('--from <n>', 'the first of them', wholeNumber(1), 1)
     .option('--seed <s>', 'this seed alone, to repeat a failure', wholeNumber(1))
     .option('--json', 'one line of JSON on stdout; the rest goes to stderr', false)
-    .action(async ({ seeds: count, seed, json, drain: queue = 0, url }: Options) => {
-      const seeds = seed === undefined ? Array.from({ length: count }, (_, i) => i + 1) : [seed];
+    .action(async ({ seeds: count, from, seed, json, drain: queue = 0, url }: Options) => {
+      const seeds = seed === undefined ? Array.from({ length: count }, (_, i) => from + i) : [seed];
       const parts = [{ run: url === undefined ? run : storeAt(url), seeds }];
       if (next === drain && queue > 0 && seed === undefined) parts.push({ run: drain, seeds: [queue] });
       else if (next && next !== drain) parts.push({ run: next, seeds });

@@ -50,6 +50,8 @@ export interface ClusterOptions {
   readonly runnerKey?: string;
   /** A second relay that stands by for the first. */
   readonly standby?: boolean;
+  /** More processes besides: a name, which of Agon's it is, and its own settings. */
+  readonly more?: readonly (readonly [name: string, process: string, settings: Record<string, string>])[];
   /** More settings for all processes. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly onStep?: (step: string) => void;
@@ -215,7 +217,7 @@ function processesOf(
   chdb: ChdbEngine | undefined,
   ports: Awaited<ReturnType<typeof portsOf>>,
 ) {
-  const { folder, cells = 2, standby = false, play = true, storeUrl } = options;
+  const { folder, cells = 2, standby = false, play = true, more = [], storeUrl } = options;
   const charts: Record<string, string> = chdb ? { CLICKHOUSE_URL: chdb.url } : { AGON_ANALYTICS: 'false' };
   const all: [name: string, process: string, settings: Record<string, string>, isWanted?: boolean][] = [
     [
@@ -240,6 +242,7 @@ function processesOf(
       { AGON_ARENA: `127.0.0.1:${ports.grpc}`, AGON_CELLS: `${cells}`, AGON_DATA: join(folder, 'runner') },
     ],
     ['gateway', 'gateway', { AGON_PORT: `${ports.gateway}`, AGON_CELLS: '1', ...charts }],
+    ...more.map((each) => [...each] as [string, string, Record<string, string>]),
   ];
   return all.filter(([, , , isWanted = true]) => isWanted);
 }

@@ -61,18 +61,24 @@ export async function startPostgres(options: { folder: string; connectionsMax?: 
 
 /** The address of the server that runs on this folder, if one does. */
 export function urlOfRunning(folder: string): string | undefined {
-  const port = pidOfRunning(folder) && readFileSync(pidFileIn(folder), 'utf8').split('\n')[3];
-  return port === undefined ? undefined : addressOf(readPassword(folder), Number(port));
+  const port = pidOfRunning(folder) && pidFileOf(folder)?.split('\n')[3];
+  return port ? addressOf(readPassword(folder), Number(port)) : undefined;
 }
 
 /** The process of the server that runs on this folder, if one does; what stands in a file may be somebody else's. */
 export function pidOfRunning(folder: string): number | undefined {
-  if (!existsSync(pidFileIn(folder))) return undefined;
-  const pid = Number(readFileSync(pidFileIn(folder), 'utf8').split('\n')[0]);
-  return isPostgres(pid) ? pid : undefined;
+  const pid = Number(pidFileOf(folder)?.split('\n')[0] ?? 0);
+  return pid > 0 && isPostgres(pid) ? pid : undefined;
 }
 
-const pidFileIn = (folder: string) => join(folder, 'data', 'postmaster.pid');
+/** A server that starts or ends takes the file away at any moment. */
+function pidFileOf(folder: string): string | undefined {
+  try {
+    return readFileSync(join(folder, 'data', 'postmaster.pid'), 'utf8');
+  } catch {
+    return undefined;
+  }
+}
 
 const addressOf = (password: string, port: number) => `postgres://${USER}:${password}@127.0.0.1:${port}/postgres`;
 
@@ -160,8 +166,8 @@ async function answers(url: string): Promise<void> {
 
 /** Ends a server that a killed arena left behind on this very folder, and only that one. */
 async function endLeftover(folder: string): Promise<void> {
-  for (let waitedMs = 0; existsSync(pidFileIn(folder)) && waitedMs < STOP_MS; waitedMs += 50) {
-    const [pid, data] = readFileSync(pidFileIn(folder), 'utf8').split('\n');
+  for (let waitedMs = 0; waitedMs < STOP_MS; waitedMs += 50) {
+    const [pid, data] = pidFileOf(folder)?.split('\n') ?? [];
     if (data !== join(folder, 'data') || !pid || !isPostgres(Number(pid))) return;
     kill(Number(pid), 'SIGINT');
     await sleep(50);

@@ -17,6 +17,7 @@ class SharedSink extends MemorySink {
   resets = 0;
   swaps = 0;
   refusing: AgonError | undefined;
+  answering = true;
 
   override async reset(view: View): Promise<void> {
     this.resets += 1;
@@ -27,6 +28,7 @@ class SharedSink extends MemorySink {
     if (this.refusing) throw this.refusing;
     await super.swap(view);
     this.swaps += 1;
+    if (!this.answering) throw new Error('Connection terminated unexpectedly');
   }
 }
 
@@ -164,6 +166,20 @@ describe('several processes that keep one view', () => {
     expect(sink.swaps).toBe(2);
   });
 
+  it('tell of a build that serves though nobody heard of its swap, also when the log goes no further', async () => {
+    const swapped: string[] = [];
+    const one = processOf(balancesView, { onSwapped: ({ name }) => swapped.push(name) });
+    await one.start();
+    await caughtUp(balancesView);
+    const { generation } = (await sink.serving(balancesView))!;
+    swapped.length = 0;
+    sink.answering = false;
+    await one.rebuild(balancesView.name);
+    expect((await sink.serving(balancesView))?.generation).not.toBe(generation);
+    expect(failures).toEqual(['Error: Connection terminated unexpectedly']);
+    expect(swapped).toEqual([balancesView.name]);
+  });
+
   it('leave to newer code what it asked for', async () => {
     const old = processOf(balancesView, { lookEveryMs: 5 });
     await old.start();
@@ -175,5 +191,41 @@ describe('several processes that keep one view', () => {
     await processOf(newer, { lookEveryMs: 5 }).start();
     await caughtUp(newer);
     expect((await sink.asked()).size).toBe(0);
+  });
+});
+
+describe('a build whose last commits a crash of the database took, though they were confirmed', () => {
+  it.each([
+    ['the log has gone on', 40],
+    ['the log is quiet', 0],
+  ])('goes on where it is, when %s', async (_when, more) => {
+    const events = await playedHistory();
+    const store = new MemoryEventStore();
+    const append = async (some: readonly RecordedEvent[]) => {
+      for (const { position: _position, ...event } of some)
+        await store.append(event.stream, event.revision - 1, [event]);
+    };
+    await append(events.slice(0, 120));
+    const sink = new MemorySink();
+    await new Projector(balancesView, sink, upcast).project(await store.readAll({}));
+    let turns = 0;
+    // While it waits for its turn to swap, nothing of its own is under way that could notice.
+    const exclusively = async <T>(work: () => Promise<T>): Promise<T> => {
+      turns += 1;
+      if (turns > 5) throw new Error('It does not get on.');
+      if (turns === 1) {
+        const build = (await sink.beside(balancesView)) as MemorySink;
+        await build.reset(balancesView);
+        await new Projector(balancesView, build, upcast).project(events.slice(0, 60));
+        await append(events.slice(120, 120 + more));
+      }
+      return work();
+    };
+    const built = await rebuild({ view: balancesView, sink, store, upcast, exclusively });
+    expect(built).toMatchObject({ swapped: true, position: 120 + more });
+    const expected = new MemorySink();
+    await new Projector(balancesView, expected, upcast).project(await store.readAll({}));
+    expect((await sink.serving(balancesView))?.position).toBe(120 + more);
+    expect(await sink.rows(balances)).toEqual(await expected.rows(balances));
   });
 });

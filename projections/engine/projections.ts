@@ -40,7 +40,7 @@ export interface ProjectionsOptions {
   /** How often to look whether another process has asked for a build; never, when left out. */
   readonly lookEveryMs?: number;
   onCommitted?(report: CommitReport): void;
-  /** The rows of a view were replaced as a whole. */
+  /** The rows of a view were replaced as a whole, or were found to be others than those that commits told of. */
   onSwapped?(view: View): void;
   onBuildFailed?(view: View, error: unknown): void;
   onProgress?(view: View, progress: BuildProgress): void;
@@ -79,8 +79,9 @@ export class Projections {
   private readonly bus: Bus;
 
   constructor(private readonly options: ProjectionsOptions) {
-    const { views, sink, upcast, onCommitted } = options;
-    this.projectors = new Map(views.map((view) => [view.name, new Projector(view, sink, upcast, onCommitted)]));
+    const { views, sink, upcast, onCommitted, onSwapped } = options;
+    const projectorOf = (view: View) => new Projector(view, sink, upcast, onCommitted, () => onSwapped?.(view));
+    this.projectors = new Map(views.map((view) => [view.name, projectorOf(view)]));
     this.bus = options.makeBus(new ProjectionCheckpoints(this.projectors));
     this.consumers = new Map(views.map((view) => [view.name, this.consumerOf(view)]));
   }
@@ -187,7 +188,11 @@ export class Projections {
     const serving = await sink.serving(view);
     if (!(await this.isWanted(view))) {
       if (serving && serving.version > view.version) assertOwnRules(view, serving);
-      if (await this.isCurrent(view, serving)) return false;
+      if (await this.isCurrent(view, serving)) {
+        // It may be our own build that serves, swapped in by a commit whose answer was lost.
+        await projector.checkpoint();
+        return false;
+      }
     }
     await sink.ask(view);
     const built = await rebuild({
@@ -347,6 +352,10 @@ class ProjectionCheckpoints implements Checkpoints {
   }
 
   async load(group: string): Promise<number> {
+    return (await this.byGroup.get(group)?.begin()) ?? 0;
+  }
+
+  async saved(group: string): Promise<number> {
     return (await this.byGroup.get(group)?.checkpoint()) ?? 0;
   }
 

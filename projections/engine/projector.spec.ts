@@ -199,6 +199,52 @@ describe('a projector', () => {
     expect(await sink.rows(balances)).toEqual(await (await projected([history])).rows(balances));
   });
 
+  it('sends the bus back also when the rows went back before its first batch', async () => {
+    const view = views.find(({ name }) => name === 'balances')!;
+    const [first, second, third] = [history.slice(0, 40), history.slice(40, 80), history.slice(80)];
+    const sink = new MemorySink();
+    await new Projector(view, sink, upcast).project([...first, ...second]);
+    const projector = new Projector(view, sink, upcast);
+    expect(await projector.begin()).toBe(second.at(-1)?.position);
+    // Put back from a backup, while a build that was given up made the projector look again.
+    await sink.reset(view);
+    await new Projector(view, sink, upcast).project(first);
+    await projector.exclusively(async () => {});
+    await expect(projector.follow(third)).rejects.toMatchObject({ code: 'CHECKPOINT.MOVED' });
+    expect(await projector.begin()).toBe(first.at(-1)?.position);
+    await projector.follow([...second, ...third]);
+    expect(await sink.rows(balances)).toEqual(await (await projected([history])).rows(balances));
+  });
+
+  it('tells of rows that moved and of which no report tells: those of a commit whose answer was lost', async () => {
+    const view = views.find(({ name }) => name === 'balances')!;
+    let answering = true;
+    class CutOffSink extends MemorySink {
+      override async commit(...commit: Parameters<MemorySink['commit']>): ReturnType<MemorySink['commit']> {
+        const mark = await super.commit(...commit);
+        if (!answering) throw new Error('Connection terminated unexpectedly');
+        return mark;
+      }
+    }
+    const [first, second, third] = [history.slice(0, 40), history.slice(40, 80), history.slice(80)];
+    const sink = new CutOffSink();
+    const reports: number[] = [];
+    let moved = 0;
+    const report = ({ to }: { to: number }) => reports.push(to);
+    const projector = new Projector(view, sink, upcast, report, () => (moved += 1));
+    await projector.follow(first);
+    answering = false;
+    await expect(projector.follow(second)).rejects.toThrow('Connection terminated');
+    answering = true;
+    expect(moved).toBe(0);
+    await projector.follow(second);
+    expect(moved).toBe(1);
+    await projector.follow(third);
+    await projector.reset();
+    expect(await projector.checkpoint()).toBe(0);
+    expect([moved, reports]).toEqual([1, [first.at(-1)?.position, third.at(-1)?.position]]);
+  });
+
   it('goes on from its checkpoint', async () => {
     const sink = await projected([history.slice(0, 100)]);
     for (const view of views) await new Projector(view, sink, upcast).project(history);

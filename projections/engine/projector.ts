@@ -1,5 +1,5 @@
 import { AgonError, asAgonError, isAgonError, type RecordedEvent, type Upcaster } from '../../services/kernel/index.js';
-import { assertOwnRules, type BuriedEvent, type Sink } from './sink.js';
+import { assertOwnRules, type BuriedEvent, type Mark, type Sink } from './sink.js';
 import { type AnyTable, keyText, type RowKey, type RowRef } from './table.js';
 import { type ChangeSet, type Sweep, type View, WorkingSet } from './view.js';
 
@@ -34,11 +34,13 @@ export class Projector {
   private position: number | undefined;
   /** Of the rows in hand; undefined before there are any. */
   private generation: string | undefined;
+  /** What the sink last said of itself, also when that may no longer be so. */
+  private confirmed: Mark | undefined;
   private buried = 0;
   private queue: Promise<unknown> = Promise.resolve();
   private readonly types: ReadonlySet<string>;
   private readonly rows = new WorkingSet();
-  /** Where the last batch of the bus ended. */
+  /** Where the last batch of the bus ended, or where the bus was told to begin. */
   private heard: number | undefined;
   private folding: PendingEvents | undefined;
   /** The commit under way, while what comes next is being folded, and where it will have come to. */
@@ -49,6 +51,8 @@ export class Projector {
     private readonly sink: Sink,
     private readonly upcast: Upcaster,
     private readonly onCommitted: (report: CommitReport) => void = () => {},
+    /** The rows are other ones than it last knew of, and no report tells how: the answer to a commit was lost, say. */
+    private readonly onMoved: () => void = () => {},
   ) {
     this.types = new Set(view.types);
   }
@@ -60,8 +64,26 @@ export class Projector {
       this.buried = (await this.sink.letters(this.view)).length;
       this.generation = standing?.generation;
       this.position = standing?.position ?? 0;
+      const { confirmed } = this;
+      this.confirmed = standing ?? { position: 0, generation: '' };
+      const { position, generation } = this.confirmed;
+      if (confirmed && (confirmed.position !== position || confirmed.generation !== generation)) this.onMoved();
     }
     return this.position;
+  }
+
+  /** Where the bus is to begin; what `follow` is given next comes after it. */
+  async begin(): Promise<number> {
+    this.heard = await this.checkpoint();
+    return this.heard;
+  }
+
+  /** Asks the sink anew how far it is: a database that came back from a crash may have lost what it had confirmed. */
+  reload(): Promise<number> {
+    return this.alone(() => {
+      this.forget();
+      return this.checkpoint();
+    });
   }
 
   /** Takes in all events up to the last of these, which may repeat and need not be sorted. */
@@ -106,7 +128,10 @@ export class Projector {
     return this.alone(async () => {
       await this.voidIfItFails(() => this.written());
       try {
-        return await work();
+        const done = await work();
+        // Whoever has done it knows what has become of the rows.
+        this.confirmed = undefined;
+        return done;
       } finally {
         this.forget();
       }
@@ -347,6 +372,7 @@ export class Projector {
     const { changes, added, removed, release } = taken;
     this.position = to;
     this.generation = generation;
+    this.confirmed = { position: to, generation };
     this.buried += letters.length;
     release();
     this.onCommitted({ view, from, to, generation, events, changes, added, removed, letters });

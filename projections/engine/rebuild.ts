@@ -92,8 +92,12 @@ export async function rebuild(options: BuildOptions): Promise<BuildOutcome> {
       await tell('swapped');
       return { swapped: true, position, events, letters };
     } catch (error) {
-      // Another process keeps the serving rows up to date and is ahead of us: on to where it is.
-      if (isAgonError(error, 'CHECKPOINT.MOVED')) continue;
+      if (isAgonError(error, 'CHECKPOINT.MOVED')) {
+        // Another process keeps the serving rows up to date and is ahead of us, or the build is behind where we took it to
+        // be, since a crash of the database takes its last commits: on from where it is.
+        position = await projector.reload();
+        continue;
+      }
       if (!isAgonError(error, 'PROJECTION.BUSY')) throw error;
       await sleep(BUSY_MS, undefined, { signal }).catch(() => {});
     }

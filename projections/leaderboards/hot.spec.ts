@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MemoryEventStore } from '../../services/adapters/store/memory.js';
+import type { RecordedEvent } from '../../services/kernel/index.js';
 import { Projector } from '../engine/projector.js';
 import { rebuild } from '../engine/rebuild.js';
 import { longHistory, playedHistory } from '../history.contract.js';
@@ -126,4 +127,79 @@ describe('the feed of hot boards', () => {
     feed.refresh();
     await agree();
   });
+
+  it('finds a change that never came to it, also when the log goes no further', async () => {
+    const log = longHistory(await playedHistory());
+    let answering = true;
+    /** What it commits is done; whoever asked may hear of a broken connection instead. */
+    class CutOffSink extends MemorySink {
+      override async commit(...commit: Parameters<MemorySink['commit']>): ReturnType<MemorySink['commit']> {
+        const mark = await super.commit(...commit);
+        if (!answering) throw new Error('Connection terminated unexpectedly');
+        return mark;
+      }
+    }
+    const [sink, boards] = [new CutOffSink(), new MemoryBoards()];
+    let told: number | undefined;
+    const onMoved = () => {
+      void boards.mark().then((mark) => {
+        told = mark?.position;
+      });
+    };
+    const feed = new HotFeed(boards, leaderboardsView, sink, undefined, onMoved);
+    await feed.start();
+    const projector = new Projector(leaderboardsView, sink, upcast, feed.committed);
+    const look = async () => {
+      feed.compare();
+      await feed.settled();
+    };
+    const half = Math.floor(log.length / 2);
+    await projector.follow(log.slice(0, half));
+    await look();
+    // The bus brings them again until they are in the rows, and not one commit is heard of.
+    answering = false;
+    while ((await projector.checkpoint()) < (log.at(-1)?.position ?? 0)) {
+      await expect(projector.follow(log.slice(half))).rejects.toThrow('Connection terminated');
+    }
+    await look();
+    await look();
+    const rows = await sink.rows(ratings);
+    expect(rows).toEqual(await rebuiltRows(log));
+    for (const row of rows) expect(await boards.rankOf(row, row.agentId)).toMatchObject({ rating: row.rating });
+    expect(await boards.mark()).toMatchObject({ position: log.at(-1)?.position });
+    // Whoever keeps answers that were made of boards hears of it when they have moved, and not before.
+    expect(told).toBe(log.at(-1)?.position);
+  });
+
+  it('lets a change be under way, and fills nothing for it', async () => {
+    const log = longHistory(await playedHistory());
+    let fills = 0;
+    class CountedBoards extends MemoryBoards {
+      override async fill(...rows: Parameters<MemoryBoards['fill']>): Promise<void> {
+        fills += 1;
+        return super.fill(...rows);
+      }
+    }
+    const sink = new MemorySink();
+    const feed = new HotFeed(new CountedBoards(), leaderboardsView, sink);
+    await feed.start();
+    const reports: Parameters<HotFeed['committed']>[0][] = [];
+    const projector = new Projector(leaderboardsView, sink, upcast, (report) => reports.push(report));
+    for (let at = 0; at < log.length; at += 100) {
+      await projector.follow(log.slice(at, at + 100));
+      feed.compare();
+      await feed.settled();
+      // The first commit made the rows, and with them their generation.
+      if (at === 0) fills = 0;
+      for (const report of reports.splice(0)) feed.committed(report);
+    }
+    await feed.settled();
+    expect(fills).toBe(0);
+  });
 });
+
+async function rebuiltRows(log: readonly RecordedEvent[]) {
+  const sink = new MemorySink();
+  await new Projector(leaderboardsView, sink, upcast).project(log);
+  return sink.rows(ratings);
+}

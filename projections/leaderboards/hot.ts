@@ -163,12 +163,16 @@ const NOTHING: Mark = { position: 0, generation: '' };
 /** Keeps the boards in step with the rows: every commit in order, and everything when a build was swapped in. */
 export class HotFeed {
   private queue: Promise<unknown> = Promise.resolve();
+  /** Where the rows stood when the boards were last compared with them. */
+  private compared = NOTHING;
 
   constructor(
     private readonly boards: HotBoards,
     private readonly view: View,
     private readonly sink: RebuildingSink,
     private readonly onError: (error: unknown) => void = () => {},
+    /** The boards have moved: what was made of them before is of no use, also if the rows had moved already. */
+    private readonly onMoved: () => void = () => {},
   ) {}
 
   /** Fills the boards from the rows, unless they stand where the rows stand. */
@@ -196,12 +200,17 @@ export class HotFeed {
   }
 
   /**
-   * Looks whether the boards show the rows that serve: another process may have swapped a build in. Their position is no
-   * matter here, since what is under way would always be found missing.
+   * Looks whether the boards show the rows that serve: another process may have swapped a build in, and a change may never
+   * have come here, when the answer to its COMMIT was lost for instance. Where rows stand now, boards need not stand yet,
+   * since changes may be under way; where rows stood at the last look, they have to by this one.
    */
   compare(): void {
     this.after(async () => {
-      if ((await this.boards.mark())?.generation !== (await this.served()).generation) await this.refill();
+      const [rows, boards] = [await this.served(), await this.boards.mark()];
+      const { compared } = this;
+      this.compared = rows;
+      const missed = compared.generation === rows.generation && (boards?.position ?? 0) < compared.position;
+      if (boards?.generation !== rows.generation || missed) await this.refill();
     });
   }
 
@@ -213,7 +222,7 @@ export class HotFeed {
   /** What could not be taken in once, or was by somebody who died before, is found missing by the next change. */
   private async take(to: Mark, change: HotChange, from: number): Promise<void> {
     try {
-      await this.boards.apply(to, change, from);
+      if (await this.boards.apply(to, change, from)) this.onMoved();
     } catch (error) {
       if (!isAgonError(error, 'BOARDS.BEHIND')) throw error;
       await this.refill();
@@ -229,6 +238,7 @@ export class HotFeed {
     for (;;) {
       const at = await this.served();
       await this.boards.fill(at, await this.sink.rows(ratings));
+      this.onMoved();
       // Rows that took the place of those in the meantime are others, whatever their position.
       if ((await this.served()).generation === at.generation) return;
     }

@@ -35,18 +35,19 @@ export class RedisBoards implements HotBoards {
 
   async apply(to: Mark, change: HotChange, from: number): Promise<boolean> {
     const large = change.put.length + change.removed.length > CHUNK_ROWS;
-    const aside = large ? await this.prepared(change, true) : undefined;
+    const prepared = large ? await this.prepared(change, true) : undefined;
     const guard = [to.position, to.generation, from];
-    const answer = aside
-      ? await this.redis.eval(GUARD + SWITCH, 1, this.prefix, ...guard, aside, 'some')
+    const answer = prepared
+      ? await this.redis.eval(GUARD + SWITCH, 1, this.prefix, ...guard, prepared.aside, 'some', prepared.parts)
       : await this.redis.eval(GUARD + EDIT, 1, this.prefix, ...guard, 'live', ...edits(change));
     if (answer === -1) throw boardsBehind(from);
     return answer === 1;
   }
 
   async fill({ position, generation }: Mark, rows: readonly HotRating[]): Promise<void> {
-    const aside = await this.prepared({ put: rows, removed: [] }, false);
-    await this.redis.eval(SWITCH, 1, this.prefix, position, generation, 0, aside, 'all');
+    const { aside, parts } = await this.prepared({ put: rows, removed: [] }, false);
+    const answer = await this.redis.eval(SWITCH, 1, this.prefix, position, generation, 0, aside, 'all', parts);
+    if (answer === -1) throw boardsBehind(position);
   }
 
   async top(board: Board, first: number): Promise<BoardEntry[]> {
@@ -71,17 +72,19 @@ export class RedisBoards implements HotBoards {
     }));
   }
 
-  /** The boards as they are after the change, under a prefix that nobody reads: from what is there, or from nothing. */
-  private async prepared(change: HotChange, fromThere: boolean): Promise<string> {
+  /**
+   * The boards as they are after the change, under a prefix that nobody reads: from what is there, or from nothing; and in
+   * how many parts. A Redis that was emptied in the middle of it holds fewer.
+   */
+  private async prepared(change: HotChange, fromThere: boolean): Promise<{ aside: string; parts: number }> {
     const aside = `${this.prefix}:aside:${randomIds()}`;
-    const names = new Set([...change.put, ...change.removed].map(nameOf));
-    if (fromThere) {
-      for (const name of names) await this.redis.eval(COPY, 1, this.prefix, aside, name, ASIDE_SECONDS);
-    }
+    const names = new Set(fromThere ? [...change.put, ...change.removed].map(nameOf) : []);
+    for (const name of names) await this.redis.eval(COPY, 1, this.prefix, aside, name, ASIDE_SECONDS);
+    let edited = 0;
     for (const part of partsOf(change)) {
-      await this.redis.eval(EDIT, 1, aside, 0, '', 0, `${ASIDE_SECONDS}`, ...edits(part));
+      await this.redis.eval(EDIT, 1, aside, edited++, '', 0, `${ASIDE_SECONDS}`, ...edits(part));
     }
-    return aside;
+    return { aside, parts: names.size + edited };
   }
 
   private key(board: Board): string {
@@ -105,7 +108,10 @@ const edits = ({ put, removed }: HotChange): string[] => [
   ...put.flatMap((row) => [nameOf(row), `${-row.rating}`, row.agentId]),
 ];
 
-/** Every script: key 1 is the prefix of the boards; arguments 1 to 3 are position, generation and from where. */
+/**
+ * Every script: key 1 is the prefix of the boards; arguments 1 to 3 are position, generation and from where. Each may be
+ * carried out twice: the client sends it again after a connection that broke before the answer had come.
+ */
 const GUARD = `
 local at = redis.call('HMGET', KEYS[1] .. ':mark', 'position', 'generation')
 if at[2] ~= ARGV[2] then return -1 end
@@ -113,7 +119,10 @@ if tonumber(ARGV[1]) <= tonumber(at[1]) then return 0 end
 if tonumber(at[1]) < tonumber(ARGV[3]) then return -1 end
 `;
 
-/** Then: 'live', or for how many seconds; how many are removed; (board, agent) of each; (board, score, agent) of each put. */
+/**
+ * Then: 'live', or for how many seconds, and the position is the number of the part; how many are removed; (board, agent)
+ * of each; (board, score, agent) of each put.
+ */
 const EDIT = `
 local i = 6
 for _ = 1, tonumber(ARGV[5]) do
@@ -132,6 +141,8 @@ if ARGV[4] == 'live' then
 else
   for board in pairs(touched) do redis.call('EXPIRE', KEYS[1] .. ':' .. board, ARGV[4]) end
   redis.call('EXPIRE', KEYS[1] .. ':boards', ARGV[4])
+  redis.call('SADD', KEYS[1] .. ':parts', ARGV[1])
+  redis.call('EXPIRE', KEYS[1] .. ':parts', ARGV[4])
 end
 return 1`;
 
@@ -141,10 +152,16 @@ local aside = ARGV[1] .. ':' .. ARGV[2]
 redis.call('ZUNIONSTORE', aside, 1, KEYS[1] .. ':' .. ARGV[2])
 redis.call('EXPIRE', aside, ARGV[3])
 redis.call('SADD', ARGV[1] .. ':boards', ARGV[2])
-redis.call('EXPIRE', ARGV[1] .. ':boards', ARGV[3])`;
+redis.call('EXPIRE', ARGV[1] .. ':boards', ARGV[3])
+redis.call('SADD', ARGV[1] .. ':parts', ARGV[2])
+redis.call('EXPIRE', ARGV[1] .. ':parts', ARGV[3])`;
 
-/** Then: the prefix of what was prepared, and whether that is all there is. Renaming costs the same whatever the size. */
+/**
+ * Then: the prefix of what was prepared, whether that is all there is, and its parts. What is no longer there as a whole,
+ * or has taken the boards' places before, would leave them empty. Renaming costs the same whatever the size.
+ */
 const SWITCH = `
+if redis.call('SCARD', ARGV[4] .. ':parts') ~= tonumber(ARGV[6]) then return -1 end
 if ARGV[5] == 'all' then
   for _, board in ipairs(redis.call('SMEMBERS', KEYS[1] .. ':boards')) do redis.call('UNLINK', KEYS[1] .. ':' .. board) end
   redis.call('DEL', KEYS[1] .. ':boards')
@@ -158,6 +175,6 @@ for _, board in ipairs(redis.call('SMEMBERS', ARGV[4] .. ':boards')) do
     redis.call('SADD', KEYS[1] .. ':boards', board)
   end
 end
-redis.call('DEL', ARGV[4] .. ':boards')
+redis.call('DEL', ARGV[4] .. ':boards', ARGV[4] .. ':parts')
 redis.call('HSET', KEYS[1] .. ':mark', 'position', ARGV[1], 'generation', ARGV[2])
 return 1`;
