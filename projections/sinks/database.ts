@@ -1,5 +1,5 @@
 import { DataSource } from 'typeorm';
-import { AgonError } from '../../services/kernel/index.js';
+import { AgonError, isAgonError } from '../../services/kernel/index.js';
 import { entities } from './entities.js';
 import { migrations } from './migrations.js';
 
@@ -83,7 +83,8 @@ const PASSING = /^(08|53|57)|^E(CONN|PIPE|TIMEDOUT)/;
 /** What an error of the database driver means to somebody who only wanted to read; undefined if it is none. */
 export function asDatabaseError(error: unknown): AgonError | undefined {
   if (!(error instanceof Error)) return undefined;
-  const { code, driverError } = error as Error & { code?: string; driverError?: { code?: string } };
+  const thrown = isAgonError(error, 'START.FAILED') ? error.cause : error;
+  const { code, driverError } = thrown as Error & { code?: string; driverError?: { code?: string } };
   const passing = PASSING.test(driverError?.code ?? code ?? '') || /Connection terminated/.test(error.message);
   if (!passing) return undefined;
   const message = `The read models are not available for the moment: ${error.message}. The log is not affected.`;

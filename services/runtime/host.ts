@@ -269,13 +269,23 @@ export class Host<E extends Engines = Engines> {
       } catch (thrown) {
         const error = asAgonError(thrown);
         // What was configured wrong does not mend itself.
-        if (!this.options.waits || error.code.startsWith('CONFIG.')) throw thrown;
+        if (!this.options.waits || error.code.startsWith('CONFIG.')) throw await this.explained(name, error);
         look = waiting(error);
         if (told !== error.message) this.log.warn({ part: name, code: error.code }, `waits: ${error.message}`);
         told = error.message;
         await sleep(waitMs, undefined, { signal: this.signal });
       }
     }
+  }
+
+  /** What has no words of its own is told with the name of what did not start, and of the engines that are away. */
+  private async explained(name: string, error: AgonError): Promise<AgonError> {
+    if (error.code !== 'INTERNAL') return error;
+    const away = (await this.status()).filter(({ part, ready, detail }) => {
+      return !ready && this.opened.has(part) && !detail.startsWith('STARTING');
+    });
+    const words = [`${name} did not start: ${error.message}`, ...away.map(({ part, detail }) => `${part}: ${detail}`)];
+    return new AgonError('START.FAILED', words.join('; '), {}, { cause: error.cause });
   }
 
   private entry(name: string): Entry {
