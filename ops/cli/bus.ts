@@ -1,7 +1,7 @@
 import { env } from 'node:process';
 import { AgonError, type DeadLetter } from '../../services/kernel/index.js';
 import type { Config } from '../../services/runtime/settings.js';
-import { type AgonCommand, lazy } from './command.js';
+import { type AgonCommand, configOf, lazy } from './command.js';
 import { colour, type Flags, type Outcome, table } from './output.js';
 import { ask } from './remote.js';
 
@@ -48,15 +48,15 @@ export function addBusCommands(program: AgonCommand): void {
     .option('--redis <url>', 'where relays agree on who publishes (default: REDIS_URL, or only this one)')
     .option('--lease-ms <n>', 'how long a relay that has died keeps others waiting', '6000')
     .example('agon bus relay --kafka 127.0.0.1:9092 --redis redis://127.0.0.1:6379')
-    .does(lazy(onKafka, 'runRelay'));
+    .runs(lazy(onKafka, 'runRelay'));
   const where = '\nWithout brokers of Kafka, these are the dead letters of the arena that runs on the data folder.';
   ofBus('dead-letters', 'Show the events that consumer groups had to put aside, with the reason.')
     .option('--group <name>', 'only of this group')
     .addHelpText('after', where)
-    .does(async (dataDir, flags: DeadLetterFlags) => {
+    .runs(async (flags: DeadLetterFlags) => {
       const found = isOnKafka(flags)
         ? await (await onKafka()).deadLettersOnKafka(flags, (all) => all.list(filterOf(flags)))
-        : await deadLettersAt(dataDir, flags);
+        : await deadLettersAt(flags);
       return { json: found, text: found.length === 0 ? 'No dead letters.' : deadLettersText(found) };
     });
   ofBus('replay', 'Hand dead letters to their groups again. One that fails again becomes a dead letter again.')
@@ -64,11 +64,11 @@ export function addBusCommands(program: AgonCommand): void {
     .option('--event <id>', 'only the one of this event')
     .option('--all', 'all of them')
     .addHelpText('after', `${where}\n\nExample:\n  agon bus replay --group policy.wallet.stakes --kafka 127.0.0.1:9092`)
-    .does(async (dataDir, flags: DeadLetterFlags) => {
+    .runs(async (flags: DeadLetterFlags) => {
       if (flags.group === undefined && flags.event === undefined && !flags.all) {
         throw new AgonError('CONFIG.INVALID', 'Say which dead letters to replay: --group, --event or --all.');
       }
-      if (!isOnKafka(flags)) return replayAt(dataDir, flags);
+      if (!isOnKafka(flags)) return replayAt(flags);
       const { done: letters } = await (await onKafka()).deadLettersOnKafka(flags, (all) => all.replay(filterOf(flags)));
       const text = letters.length === 0 ? 'No dead letters.' : `${colour.green('handed out again')}: ${letters.length}`;
       return { json: { replayed: letters.length, letters }, text };
@@ -83,15 +83,22 @@ const filterOf = ({ group: name, event }: DeadLetterFlags) => ({
 const FIELDS = '{ group position eventId attempts code message }';
 
 /** What the policies of a running arena gave up on. */
-const deadLettersAt = (dataDir: string, flags: DeadLetterFlags) =>
-  ask<DeadLetter[]>(dataDir, 'busLetters(group: String)', FIELDS, { group: flags.group ?? null });
+const deadLettersAt = (flags: DeadLetterFlags) =>
+  ask<DeadLetter[]>(configOf({ data: flags.data }).dataDir, 'busLetters(group: String)', FIELDS, {
+    group: flags.group ?? null,
+  });
 
 /** Hands them out again. Not good if one of them fails again. */
-async function replayAt(dataDir: string, flags: DeadLetterFlags): Promise<Outcome> {
+async function replayAt(flags: DeadLetterFlags): Promise<Outcome> {
   const field = 'mutation replayBusLetters(group: String, eventId: String)';
   const which = { group: flags.group ?? null, eventId: flags.event ?? null };
   const fields = `{ done ${FIELDS} left ${FIELDS} }`;
-  const replayed = await ask<{ done: DeadLetter[]; left: DeadLetter[] }>(dataDir, field, fields, which);
+  const replayed = await ask<{ done: DeadLetter[]; left: DeadLetter[] }>(
+    configOf({ data: flags.data }).dataDir,
+    field,
+    fields,
+    which,
+  );
   const { done, left } = replayed;
   const text = [
     done.length + left.length === 0 ? 'No dead letters.' : `${colour.green('done')}: ${done.length}`,

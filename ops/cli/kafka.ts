@@ -34,13 +34,14 @@ function kafkaOf({ kafka = env.KAFKA_BROKERS, prefix, ...flags }: BusFlags): Kaf
 }
 
 function settingsOf(flags: Omit<BusFlags, 'prefix'>): Config {
-  const { kafkaTls, kafkaCa, kafkaCert, kafkaKey, kafkaSasl, kafkaUser } = flags;
-  return parseConfig({ kafkaTls, kafkaCa, kafkaCert, kafkaKey, kafkaSasl, kafkaUser }, env);
+  const { data: dataDir, kafkaTls, kafkaCa, kafkaCert, kafkaKey, kafkaSasl, kafkaUser } = flags;
+  return parseConfig({ dataDir, kafkaTls, kafkaCa, kafkaCert, kafkaKey, kafkaSasl, kafkaUser }, env);
 }
 
 /** Publishes an embedded log, beside the arena that writes it, until a signal comes. */
-export async function runRelay(dataDir: string, flags: RelayFlags): Promise<number> {
+export async function runRelay(flags: RelayFlags): Promise<number> {
   const kafka = kafkaOf(flags);
+  const { dataDir } = settingsOf(flags);
   const ttlMs = Number(flags.leaseMs);
   if (!Number.isInteger(ttlMs) || ttlMs < 500) {
     throw new AgonError('CONFIG.INVALID', '--lease-ms is a whole number from 500 on.');

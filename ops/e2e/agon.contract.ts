@@ -37,6 +37,8 @@ export async function runWith(env: Record<string, string>, ...args: string[]): P
 export interface Served {
   readonly url: string;
   readonly events: number;
+  /** Of the last event in the log. */
+  readonly position: number;
   /** host:port of the endpoint for runners, if it is open. */
   readonly grpc?: string;
   /** How EventStoreDB's clients reach the log, if they can. */

@@ -173,7 +173,7 @@ describe('moving up', () => {
     expect(here).toMatchObject({ code: 1, stderr: expect.stringMatching(/DATA\.MOVED.*AGON_STORE/) });
 
     arena = await serve(data, '--no-ladder', '--store-url', to);
-    expect(arena.events).toBe(events);
+    expect(arena.position).toBe(events);
     expect((await register('ada')).stdout + (await register('edsger')).stdout).toMatch(/edsger/);
     await arena.stop();
     expect(await server.stop()).toBe(0);

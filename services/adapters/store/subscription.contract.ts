@@ -3,9 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { chain, headAfter } from '../../kernel/fixtures.js';
 import { AgonError, type EventStore, NO_STREAM, type RecordedEvent } from '../../kernel/index.js';
 
-/** Waits for something to become true; the test's own time limit is what fails it. */
+/** Waits for something to become true; whatever is not after half a minute hangs. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
+  for (const endMs = performance.now() + 30_000; !condition(); await turn()) {
+    if (performance.now() > endMs) expect.fail('It did not come to that.');
+  }
 }
 
 /** Ten thousand events: more than any store holds back for a follower that is slow. */
