@@ -11,6 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { arch, getuid, kill, platform } from 'node:process';
 import type { Readable } from 'node:stream';
@@ -104,7 +105,18 @@ function spawnPostgres(binary: string, args: readonly string[], stdio: StdioOpti
     const right = '-all,+dac_read_search';
     if (!reachable) limits.push('--securebits', '+no_setuid_fixup', '--inh-caps', right, '--ambient-caps', right);
   }
-  return spawn('setpriv', [...limits, binary, ...args], own);
+  return spawn('setpriv', [...limits, ...(isNameless() ? AS_NOBODY : []), binary, ...args], own);
+}
+
+/** initdb wants the name of whoever runs it. A user without one, as in many containers, has that of `nobody` for itself. */
+const AS_NOBODY = ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`];
+
+function isNameless(): boolean {
+  try {
+    return userInfo().username === '';
+  } catch {
+    return true;
+  }
 }
 
 async function initialise(initdb: string, folder: string, data: string, password: string): Promise<void> {
