@@ -15,7 +15,7 @@ export interface JoinRequest {
   readonly game: string;
   readonly stakeCents: string;
   readonly currency: string;
-  /** A house agent to meet at once: any for "house". */
+  /** The house agent to meet at once, or "house" for whichever comes first; empty for a person. */
   readonly against: string;
   readonly houseAfterMs: number;
 }

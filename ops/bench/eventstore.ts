@@ -9,6 +9,7 @@ import { EventStoreDbStore } from '../../services/adapters/store/eventstoredb.js
 import { LmdbEventStore } from '../../services/adapters/store/lmdb.js';
 import { NO_STREAM, randomIds, type SealedEvent, systemClock } from '../../services/kernel/index.js';
 import { closing, withFolder } from '../harness/folders.js';
+import { pagesOfLog } from '../harness/write-side.js';
 import { type Child, startContender } from './child.js';
 import { type BenchOptions, compare, type Report, scaled } from './rounds.js';
 import { drive, walletStreams } from './workload.js';
@@ -73,21 +74,12 @@ export function store(options: BenchOptions): Promise<Report> {
 }
 
 async function reading(url: string): Promise<number> {
-  const log = await EventStoreDbStore.open(url);
-  try {
+  return closing(EventStoreDbStore.open(url), async (log) => {
     let count = 0;
     const startedMs = performance.now();
-    for (let after = 0; ; ) {
-      const page = await log.readAll({ after, limit: 1_000 });
-      const last = page.at(-1);
-      if (!last) break;
-      count += page.length;
-      after = last.position;
-    }
+    for await (const page of pagesOfLog(log)) count += page.length;
     return (count / (performance.now() - startedMs)) * 1000;
-  } finally {
-    await log.close();
-  }
+  });
 }
 
 /** In a process of its own: every order asks for an empty log behind a server; the answer is its port. */

@@ -1,4 +1,5 @@
 import { env, stderr, stdout } from 'node:process';
+import { stripVTControlCharacters } from 'node:util';
 import pc from 'picocolors';
 import { asAgonError } from '../../services/kernel/index.js';
 
@@ -62,8 +63,8 @@ export function table(head: readonly string[], rows: readonly (readonly (string 
   return [line(titles.map((title) => colour.bold(title))), ...rows.map(line)].join('\n');
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control sequences, and they have no width.
-const visible = (text: string) => [...text.replace(/\u001b\[\d+m/g, '')].length;
+/** Colours have no width. */
+const visible = (text: string) => [...stripVTControlCharacters(text)].length;
 
 /** A progress bar on a terminal's standard error; elsewhere a line at each tenth, if it takes long enough to wonder. */
 export function progress(label: string): { at(done: number, total: number, note?: string): void; end(): void } {

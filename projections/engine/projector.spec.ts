@@ -17,6 +17,7 @@ import { playedHistory, renumbered, wholeHistory } from '../history.contract.js'
 import { ratings } from '../leaderboards/table.js';
 import { matches, turns } from '../matches/table.js';
 import { leases, runners } from '../runners/table.js';
+import { CutOffSink } from '../sinks/cut-off.contract.js';
 import { MemorySink } from '../sinks/memory.js';
 import { upcast, views } from '../views.js';
 import { Projections, paced, secondsBehind } from './projections.js';
@@ -218,14 +219,6 @@ describe('a projector', () => {
 
   it('tells of rows that moved and of which no report tells: those of a commit whose answer was lost', async () => {
     const view = views.find(({ name }) => name === 'balances')!;
-    let answering = true;
-    class CutOffSink extends MemorySink {
-      override async commit(...commit: Parameters<MemorySink['commit']>): ReturnType<MemorySink['commit']> {
-        const mark = await super.commit(...commit);
-        if (!answering) throw new Error('Connection terminated unexpectedly');
-        return mark;
-      }
-    }
     const [first, second, third] = [history.slice(0, 40), history.slice(40, 80), history.slice(80)];
     const sink = new CutOffSink();
     const reports: number[] = [];
@@ -233,9 +226,9 @@ describe('a projector', () => {
     const report = ({ to }: { to: number }) => reports.push(to);
     const projector = new Projector(view, sink, upcast, report, () => (moved += 1));
     await projector.follow(first);
-    answering = false;
+    sink.answering = false;
     await expect(projector.follow(second)).rejects.toThrow('Connection terminated');
-    answering = true;
+    sink.answering = true;
     expect(moved).toBe(0);
     await projector.follow(second);
     expect(moved).toBe(1);

@@ -4,6 +4,7 @@ import type { RecordedEvent } from '../../services/kernel/index.js';
 import { Projector } from '../engine/projector.js';
 import { rebuild } from '../engine/rebuild.js';
 import { longHistory, playedHistory } from '../history.contract.js';
+import { CutOffSink } from '../sinks/cut-off.contract.js';
 import { MemorySink } from '../sinks/memory.js';
 import { upcast } from '../views.js';
 import { hotBoardsContract } from './hot.contract.js';
@@ -130,15 +131,6 @@ describe('the feed of hot boards', () => {
 
   it('finds a change that never came to it, also when the log goes no further', async () => {
     const log = longHistory(await playedHistory());
-    let answering = true;
-    /** What it commits is done; whoever asked may hear of a broken connection instead. */
-    class CutOffSink extends MemorySink {
-      override async commit(...commit: Parameters<MemorySink['commit']>): ReturnType<MemorySink['commit']> {
-        const mark = await super.commit(...commit);
-        if (!answering) throw new Error('Connection terminated unexpectedly');
-        return mark;
-      }
-    }
     const [sink, boards] = [new CutOffSink(), new MemoryBoards()];
     let told: number | undefined;
     const onMoved = () => {
@@ -157,7 +149,7 @@ describe('the feed of hot boards', () => {
     await projector.follow(log.slice(0, half));
     await look();
     // The bus brings them again until they are in the rows, and not one commit is heard of.
-    answering = false;
+    sink.answering = false;
     while ((await projector.checkpoint()) < (log.at(-1)?.position ?? 0)) {
       await expect(projector.follow(log.slice(half))).rejects.toThrow('Connection terminated');
     }

@@ -266,7 +266,7 @@ function deletion(table: AnyTable): string {
   return `DELETE FROM ${table.name} t USING ${some} WHERE ${on}`;
 }
 
-/** The statement that the hot path stands on: any number of rows in one, whatever table it is. */
+/** Inserts any number of rows in one statement: nearly all that a commit writes goes through it. */
 export function insertion(table: AnyTable): string {
   const properties = propertiesOf(table);
   const columns = properties.map(([property]) => columnName(property));

@@ -5,15 +5,28 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limitsFrom } from '../limits.js';
 import { root } from '../paths.js';
 import { ContainerDriver, containerLaunch, findEngine } from './container.js';
-import { runtimeFor } from './runtimes.js';
+import type { Runtime } from './runtimes.js';
 import { Sandbox } from './sandbox.js';
 
 const image = `registry.example/python@sha256:${'a'.repeat(64)}`;
 const engine = { program: '/usr/bin/docker', version: '27.0', gvisor: false };
 const limits = limitsFrom({ memoryBytes: 32 * 1024 * 1024, tasks: 32, diskBytes: 1024 * 1024 });
 
-describe('the command line of a container', async () => {
-  const runtime = await runtimeFor('node');
+/** What is in the image, wherever this machine has its own. */
+const runtime: Runtime = {
+  name: 'node',
+  version: process.versions.node,
+  command: [
+    process.execPath,
+    '--no-warnings',
+    '-e',
+    readFileSync(join(root, 'sandbox-runner/drivers/shims/node.js'), 'utf8'),
+  ],
+  environment: {},
+  visible: [],
+};
+
+describe('the command line of a container', () => {
   const { args } = containerLaunch(engine, image, 'agon-1', runtime, limits);
   const given = (option: string): string | undefined => args[args.indexOf(option) + 1];
 
@@ -113,7 +126,7 @@ describe('a machine without an engine', () => {
       message: expect.stringContaining('neither'),
     });
     writeFileSync(join(folder, 'docker'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
-    await expect(ContainerDriver.open(image, await runtimeFor('node'))).rejects.toMatchObject({
+    await expect(ContainerDriver.open(image, runtime)).rejects.toMatchObject({
       code: 'SANDBOX.DRIVER_UNAVAILABLE',
       message: expect.stringContaining('does not answer'),
     });
